@@ -91,12 +91,8 @@ def run_test(tool: str, image: Built, *, gpu: bool = False) -> int:
 
 
 def _test_with_buildah(image: Built, words: Sequence[str]) -> int:
-    result = subprocess.run(  # noqa: S603 - the command is ours
-        ["buildah", "from", "--pull-never", image.local],  # noqa: S607 - the tool on PATH
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["buildah", "from", "--pull-never", image.local]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the command is ours
     if result.returncode:
         raise InputError(f"buildah has no image {image.local}; build it with make image first")
     container = result.stdout.strip()
@@ -121,16 +117,10 @@ def push_script(fleet: Fleet, tool: str, image: Built, repository: str, build: s
     if not (regions := dict.fromkeys((settings.provider, settings.region) for settings in clusters)):
         raise InputError("the stack has no cluster on AWS or OCI, so no registry of a region; push to your own registry")
     tag = f"{image.tag}-{build}"
+    texts = {"local": image.local, "repository": repository, "tag": tag, "name": f"{repository}:{tag}"}
+    words = {"tool": tool} | {key: quote(text) for key, text in texts.items()}
     return "\n".join(
-        f"# {provider.upper()} in {region}\n"
-        + PROVIDERS[provider].push.format(
-            region=quote(region),
-            tool=tool,
-            local=quote(image.local),
-            repository=quote(repository),
-            tag=quote(tag),
-            name=quote(f"{repository}:{tag}"),
-        )
+        f"# {provider.upper()} in {region}\n{PROVIDERS[provider].push.format(region=quote(region), **words)}"
         for provider, region in regions
     )
 

@@ -249,6 +249,9 @@ def cut(text: str, most: int = MOST_CHARACTERS) -> str:
 # -- GitHub ------------------------------------------------------------------------------------------------------------
 
 
+_HEADERS = {"Accept": "application/vnd.github+json", "Content-Type": "application/json", "X-GitHub-Api-Version": "2022-11-28"}
+
+
 class Api:
     """GitHub's REST API. Errors never contain the token."""
 
@@ -268,10 +271,7 @@ class Api:
         return self._send("GET", path, None, most)
 
     def _send(self, method: str, path: str, body: bytes | None, most: int) -> bytes:
-        request = urllib.request.Request(self._url + path, body, method=method)  # noqa: S310 - the runner's own API
-        request.add_header("Accept", "application/vnd.github+json")
-        request.add_header("Content-Type", "application/json")
-        request.add_header("X-GitHub-Api-Version", "2022-11-28")
+        request = urllib.request.Request(self._url + path, body, _HEADERS, method=method)  # noqa: S310 - the runner's own API
         # GitHub redirects to another host for an artifact. That host must not get the token.
         request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         try:

@@ -50,8 +50,7 @@ class GitTree(Component[Inside, Fleet, GitOps]):
 
 def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> None:
     """Declare everything of the cluster `name` that is in Git. Raises ValueError if Helm installs the cluster's charts."""
-    git = settings.gitops
-    if git is None:
+    if (git := settings.gitops) is None:
         raise ValueError(f"{name}: delivery is {settings.delivery}; Git has nothing of it")
     deployable = PROVIDERS[settings.provider].deployable
     physical_name = context.cluster_name(name)

@@ -59,11 +59,8 @@ class GpuJob(Component[Manifest, Resources]):
 
     def declare(self, name: str, manifest: Manifest, ready: Resources) -> None:
         metadata = manifest["metadata"]
-        waits = {
-            SKIP_AWAIT: "true",
-            # The name is free at once, and the pods end in the background.
-            DELETION_PROPAGATION: "background",
-        }
+        # The name is free at once, and the pods end in the background.
+        waits = {SKIP_AWAIT: "true", DELETION_PROPAGATION: "background"}
         # Without the time to live: stacks of version 0.1.0 have one, and its removal must not run their Jobs again.
         reruns = [*(f"spec.{field}" for field in _RERUN_ON), "metadata.labels", "metadata.annotations"]
         job = kubernetes.batch.v1.Job(

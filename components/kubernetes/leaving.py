@@ -38,8 +38,7 @@ def leave(inside: Inside, after: Resources, owner: Owner | None = None) -> None:
     So a set leaves in two updates or more, and none is deleted that may still get a job. `after` must exist before a set.
     `owner` is for sets of machines.
     """
-    generations = inside.generations
-    if generations is None or inside.git is not None:
+    if (generations := inside.generations) is None or inside.git is not None:
         return
     generations.first.update(dict.fromkeys((f"{inside.name}/{name}" for name in inside.settings.runners), ""))
     for of_class, objects in removed(inside.name, inside.settings.runners, generations).items():

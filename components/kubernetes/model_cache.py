@@ -34,6 +34,7 @@ class ModelCache(Component[Inside, str, Mapping[str, kubernetes.core.v1.Namespac
     def _storage_class(self, name: str, inside: Inside, cache: str) -> kubernetes.storage.v1.StorageClass:
         settings, backing = inside.settings, inside.backings[cache]
         volumes, noted = backing.volumes, {REGION: settings.region}
+        replaced = ["reclaimPolicy", "volumeBindingMode"]
         return kubernetes.storage.v1.StorageClass(
             name,
             metadata=kubernetes.meta.v1.ObjectMetaArgs(name=class_name(cache), annotations=noted),
@@ -44,9 +45,7 @@ class ModelCache(Component[Inside, str, Mapping[str, kubernetes.core.v1.Namespac
             allow_volume_expansion=volumes.grows,
             # These two are immutable, but the provider would try to update them in place
             # (pulumi/pulumi-kubernetes, provider/pkg/provider/diff.go). Existing volumes stay as they are.
-            opts=self._below(
-                *backing.ready, replace_on_changes=["reclaimPolicy", "volumeBindingMode"], delete_before_replace=True
-            ),
+            opts=self._below(*backing.ready, replace_on_changes=replaced, delete_before_replace=True),
         )
 
     def _claim(
@@ -55,6 +54,7 @@ class ModelCache(Component[Inside, str, Mapping[str, kubernetes.core.v1.Namespac
         settings = inside.settings.caches[cache]
         # If volumes cannot grow, the API server rejects a larger claim. File systems have no size anyway.
         ignored = None if inside.backings[cache].volumes.grows else ["spec.resources"]
+        kept = {"protect": inside.settings.protect, "ignore_changes": ignored}
         return kubernetes.core.v1.PersistentVolumeClaim(
             name,
             metadata=kubernetes.meta.v1.ObjectMetaArgs(name=cache, namespace=space.metadata.name),
@@ -64,7 +64,5 @@ class ModelCache(Component[Inside, str, Mapping[str, kubernetes.core.v1.Namespac
                 storage_class_name=class_name(cache),
                 resources=kubernetes.core.v1.VolumeResourceRequirementsArgs(requests={"storage": memory_text(settings.size)}),
             ),
-            opts=self._below(
-                self.storage_class, protect=inside.settings.protect, delete_before_replace=True, ignore_changes=ignored
-            ),
+            opts=self._below(self.storage_class, delete_before_replace=True, **kept),
         )

@@ -169,8 +169,7 @@ def _register(name: str, args: ScaleSetArgs, needed: Resources, parent: pulumi.R
             key = f"{name}.{args.settings.github_secret}"
             labels = sorted(chart.values[_LABELS])
             suffix = generations.suffix(key, {"url": args.settings.github_url, "labels": labels})
-            before = generations.before(f"{key}.now", suffix)
-            if before is not None and before != suffix:
+            if (before := generations.before(f"{key}.now", suffix)) is not None and before != suffix:
                 _leave(f"{name}{before}", generation(chart, before), needed, parent)
     made = generation(chart, suffix)
     deliver(f"{name}{suffix}", made, git=git, parent=parent, depends_on=needed, replace_on=replace_on, replace_on_items=_LABELS)

@@ -60,8 +60,7 @@ def _waiting(
     least, windows = count
     if not (least or windows):
         return
-    without = of_cpu_pools(pod.spec, later)
-    if not (without or takes_gpus(pod, later)):
+    if not ((without := of_cpu_pools(pod.spec, later)) or takes_gpus(pod, later)):
         return
     able = [group for group in candidates if (group.gpus == 0) is without]
     if groups := _groups(able, wanted(pod.spec).pools, resource, later):
@@ -84,8 +83,7 @@ def _groups(candidates: Sequence[Group], pools: Sequence[str], resource: Resourc
     if len({group.cluster for group in groups}) > 1 and resource.provider.name:
         # The program names a provider of Kubernetes by its cluster: usw2-kubernetes, usw2-git.
         cluster = resource.provider.name.rpartition("-")[0]
-        groups = [group for group in groups if group.name.rpartition("/")[0] == cluster]
-        if not groups:
+        if not (groups := [group for group in groups if group.name.rpartition("/")[0] == cluster]):
             raise UndeterminableError(f"{line(resource.name)}: several clusters have its pools; nothing shows in which it runs")
     return groups
 

@@ -79,8 +79,7 @@ def added(values: Data, later: Later) -> Iterator[Container]:
     runners: tuple[Data, ...] = ()
     default: dict[str, Data] = {}
     with later:
-        containers = walk(values, "template", "spec", "containers")
-        if containers is None:
+        if (containers := walk(values, "template", "spec", "containers")) is None:
             default = {"name": RUNNER, "image": RUNNER_IMAGE, "command": ["/home/runner/run.sh"]}
         runners = (default,) if default else tuple(_named(containers, RUNNER, later))
     with later:

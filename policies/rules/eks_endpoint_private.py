@@ -42,8 +42,7 @@ def _eks(prefix: str, config: Data, allowed: Sequence[str], later: Later) -> Fau
 
 
 def _named(cidr: Data, allowed: Sequence[str]) -> str:
-    address = network(cidr)
-    if address is None:
+    if (address := network(cidr)) is None:
         return "not a network; write one such as 203.0.113.0/24"
     if world(cidr):
         return "the API is then open to the whole internet; name your networks"

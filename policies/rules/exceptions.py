@@ -54,8 +54,7 @@ class Entry(Record):
 
     def fault(self, as_of: date) -> str | None:
         """Why the exception is not valid on that day; None if it is."""
-        expires = day_of(self.expires)
-        if expires is None:
+        if (expires := day_of(self.expires)) is None:
             return f"{self.name}.expires is {shown(self.expires)}: no such day; write YYYY-MM-DD"
         if as_of <= expires:
             return next(self.unbounded(as_of), None)

@@ -49,8 +49,7 @@ def _secret_faults(props: Data, later: Later) -> Faults:
             holder = walk(props, field)
             fields_by_key |= dict.fromkeys(keys(holder), (field, holder))
     later.join(unsure)
-    fields = {fields_by_key[key][0] for key in (TOKEN, *APP_KEYS) if key in fields_by_key}
-    if fields and not unsure:
+    if (fields := {fields_by_key[key][0] for key in (TOKEN, *APP_KEYS) if key in fields_by_key}) and not unsure:
         yield from _faults(fields_by_key, max(fields), later)
 
 
@@ -58,8 +57,7 @@ def _faults(fields: Fields, path: str, later: Later) -> Faults:
     if _is_set(fields, TOKEN):
         yield said("personal_token", path=f"{fields[TOKEN][0]}.{TOKEN}")
         return
-    missing = [key for key in APP_KEYS if not later.get(partial(_is_set, fields, key), True)]
-    if missing:
+    if missing := [key for key in APP_KEYS if not later.get(partial(_is_set, fields, key), True)]:
         yield f"{path} has no {', '.join(missing)}: a GitHub App needs {_APP}; write all three"
 
 

@@ -46,8 +46,7 @@ def _amount_faults(pod: PodSpec, container: Container, gpus: int, gib: Fraction,
                     yield from _volume_fault(container, path, volume, limit, later)
     for name in ("cpu", "memory", "ephemeral-storage"):
         with later:
-            requested = walk(container.body, "resources", "requests", name)
-            if requested is None:
+            if (requested := walk(container.body, "resources", "requests", name)) is None:
                 requested = walk(container.body, "resources", "limits", name)
             if _size(requested) <= 0:
                 yield said("no_request", resources=resources, name=name, requested=requested)

@@ -76,8 +76,7 @@ def _asked(path: str, body: Data, classes: Sequence[str], most: int, faults: lis
         faults.append(f'{path}.allocationMode is "All": a claim must ask for a number of GPUs; write ExactCount')
         return 1
     amount = later.walk(body, "count")
-    number = max(whole(amount) or 1, 1)
-    if number > most:
+    if (number := max(whole(amount) or 1, 1)) > most:
         faults.append(said("large_request", path=path, amount=amount, most=most))
     return number
 

@@ -33,8 +33,7 @@ def _faults(pod: PodSpec, args: Args, later: Later) -> Iterator[Mendable]:
     path, config = _SPECS[kind_of(args.type)], args.config
     for name, (limit, least, meaning) in _FIELDS.items():
         with later:
-            value = walk(pod.owner, *path, name)
-            if value is None and name == _TTL and _recreated(pod, path):
+            if (value := walk(pod.owner, *path, name)) is None and name == _TTL and _recreated(pod, path):
                 continue
             most, number = bound(config, limit), whole(value)
             if number is None or not least <= number <= most:

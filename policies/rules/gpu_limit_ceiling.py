@@ -52,15 +52,13 @@ def _together(stack: Stack, later: Later) -> Violations:
         if resource.type in HELM | RUNNER_SET | CONFIG_MAPS:
             continue
         for pod in pod_specs(resource.type, resource.props, later):
-            per_pod = _effective(_counted(pod, later), later)
-            if not per_pod:
+            if not (per_pod := _effective(_counted(pod, later), later)):
                 continue
             path = _COUNTS.get(kind_of(resource.type))
             number = max(whole(later.walk(pod.owner, *path)) or 1, 1) if path else pod.times
             namespace = text(later.walk(resource.props, "metadata", "namespace"))
             taken.setdefault(namespace, []).append((resource, per_pod * number))
-            scaler = scaled.get((namespace, text(later.walk(resource.props, "metadata", "name"))))
-            if scaler is not None:
+            if (scaler := scaled.get((namespace, text(later.walk(resource.props, "metadata", "name"))))) is not None:
                 yield from _scaler_faults(scaler, per_pod, bound(stack.config, "maxPerWorkload"), later)
     most = bound(stack.config, "maxPerNamespace")
     for namespace, workloads in taken.items():

@@ -165,8 +165,7 @@ def _affinity_sign(expression: Data, signs: Callable[[str], bool], later: Later)
     key = text(walk(expression, "key"))
     if not signs(key):
         return ""
-    operator = text(walk(expression, "operator"))
-    if operator == "Exists" and key_means_gpu(key):
+    if (operator := text(walk(expression, "operator"))) == "Exists" and key_means_gpu(key):
         return f"{shown(key)} exists"
     if operator == "In":
         for _, value in items(walk(expression, "values"), later):

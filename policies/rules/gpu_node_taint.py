@@ -54,8 +54,7 @@ def _check(args: Args, later: Later) -> Faults:
     keeps_off, misspelt, weak = _read(args.props, dialect, key, hidden)
     if keeps_off and not (misspelt or hidden):
         return
-    sign = gpu_sign(args.type, args.props, unsigned)
-    if not sign:
+    if not (sign := gpu_sign(args.type, args.props, unsigned)):
         later.join(unsigned)
         return
     yield from misspelt

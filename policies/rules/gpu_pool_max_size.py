@@ -51,8 +51,7 @@ def _scheduled(action: Resource, cap: int, later: Later) -> Faults:
     pools = [one for one in sources if one.type in (EKS_NODE_GROUP, AUTO_SCALING_GROUP)]
     allowed = max((whole(most(pool.type, pool.props, pool.opts)[1]) or 0 for pool in pools), default=cap)
     for key in ("minSize", "maxSize", "desiredCapacity"):
-        nodes = whole(walk(action.props, key)) or 0
-        if nodes > allowed and pools:
+        if (nodes := whole(walk(action.props, key)) or 0) > allowed and pools:
             yield said("scheduled_nodes", key=key, nodes=nodes, pool=pools[0], allowed=allowed)
         elif nodes > allowed:
             later.note(UndeterminableError(f"{key} is {nodes}, and nothing in the stack shows the pool of this schedule"))

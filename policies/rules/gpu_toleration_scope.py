@@ -37,8 +37,7 @@ def _check(args: Args, later: Later) -> Faults:
 
 def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
     unread = Later()
-    opening = list(_opening(pod.spec, unread))
-    if not (opening or unread):
+    if not ((opening := list(_opening(pod.spec, unread))) or unread):
         return
     unnamed, hidden = Later(), Later()
     if serves_the_node(pod, allowed, unnamed):

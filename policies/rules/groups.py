@@ -99,8 +99,7 @@ def groups(resources: Sequence[Resource], later: Later) -> tuple[Group, ...]:
         for read in readers:
             unsure = Later()
             with unsure:
-                group = read(unsure)
-                if group is not None and not unsure:
+                if (group := read(unsure)) is not None and not unsure:
                     machine_groups.append(_left(group) if pools.leaves(resource.type, resource.props) else group)
             later.join(unsure)
     reserved = any(group.reserved is not None for group in machine_groups)
@@ -271,8 +270,7 @@ def _launched(resource: Resource, details: Data, types: tuple[Choice, ...], size
 
 def _runner_set(resource: Resource, release: Release, later: Later) -> Group | None:
     """The machines that the launchers of a runner set boot; None for a set without launchers and for any other chart."""
-    types = tuple(booted(release, later))
-    if not types:
+    if not (types := tuple(booted(release, later))):
         return None
     values = release.values
     annotations = walk(values, *ANNOTATIONS)

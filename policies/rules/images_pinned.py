@@ -77,8 +77,7 @@ def _check(args: Args, later: Later) -> Faults:
 
 def _faults(named: Named, registries: tuple[str, ...], *, digest: bool) -> Faults:
     # Any repository stands for the chart's own one.
-    image = parsed(("any.invalid/any" if named.own_repository else "") + text(named.reference))
-    if image is None:
+    if (image := parsed(("any.invalid/any" if named.own_repository else "") + text(named.reference))) is None:
         yield f"{named.subject}: not an image reference; {_WRITE}"
         return
     if not (named.own_repository or any(within(registry, image.repository) for registry in registries)):

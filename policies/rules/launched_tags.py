@@ -58,8 +58,7 @@ def _instances(
             continue
         unsure = Later()
         reached = {propagated(unsure.walk(tag.props, "tag"), unsure) for tag in tags.get(user.urn, ())}
-        lacking = [name for name in missing if name not in reached]
-        if lacking and later.clear(unsure):
+        if (lacking := [name for name in missing if name not in reached]) and later.clear(unsure):
             yield said("instances_without_tags", lacking=", ".join(lacking)), user.urn
 
 

@@ -64,8 +64,7 @@ def _is_incoming(props: Data) -> bool:
 
 def _reached(protocol: Data, holder: Data, bounds: Sequence[str], ports: Sequence[int]) -> list[int]:
     """The ports in a range; a range without bounds has every port. AWS spells TCP by name or number and all as -1, OCI as all."""
-    name = label(protocol).lower()
-    if name not in ("tcp", "6", "-1", "all"):
+    if (name := label(protocol).lower()) not in ("tcp", "6", "-1", "all"):
         return []
     first, last = (None, None) if name in ("-1", "all") else (whole(walk(holder, bound)) for bound in bounds)
     return [port for port in ports if (0 if first is None else first) <= port <= (65535 if last is None else last)]

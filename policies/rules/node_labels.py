@@ -44,8 +44,7 @@ class Ask(Record):
 
     def admits(self, labels: Mapping[str, str], declared: frozenset[str]) -> bool:
         """Whether a node with these labels may meet it. A node may have labels outside `declared` that no resource shows."""
-        value = labels.get(self.key)
-        if value is None:
+        if (value := labels.get(self.key)) is None:
             return self.key not in declared or self.operator in ("NotIn", "DoesNotExist")
         if self.operator == "In":
             return value in self.values

@@ -93,8 +93,7 @@ def _role(role: Resource, allowed: Sequence[str], later: Later) -> Faults:
             if document is not None and _is_node(role, later):
                 yield f"{path} adds permissions to a node's role, which needs no others; {_POD}"
     policies = [(path, text(arn)) for path, arn in entries(role.props, "managedPolicyArns", later)]
-    strange = [(path, arn) for path, arn in policies if not _permitted(arn, allowed)]
-    if strange and _is_node(role, later):
+    if (strange := [(path, arn) for path, arn in policies if not _permitted(arn, allowed)]) and _is_node(role, later):
         yield from (f"{path} is {shown(arn)}: a node does not need these permissions; {_POD}" for path, arn in strange)
 
 

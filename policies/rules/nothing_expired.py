@@ -39,8 +39,7 @@ def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
             yield from _minor(token, props)
     elif token == kinds.EKS_NODE_GROUP:
         release = text(later.walk(props, "releaseVersion"))
-        driver = driver_of(release)
-        if driver is not None and (life := lifecycle.of_driver(driver)) is not None:
+        if (driver := driver_of(release)) is not None and (life := lifecycle.of_driver(driver)) is not None:
             yield "releaseVersion", release, life
     else:
         for image in images(token, props, later):

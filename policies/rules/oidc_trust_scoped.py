@@ -35,8 +35,7 @@ def _faults(statement: Data, orgs: Sequence[str]) -> Faults:
     wild = [f"accepts a token for {shown(audience)}" for audience in audiences if "*" in audience or "?" in audience]
     for fault in wild if audiences else [f"has no condition on {_ISSUER}:aud"]:
         yield f"{fault}: a token for another service can assume the role too; write StringEquals sts.amazonaws.com"
-    subjects = _claims(statement, "sub")
-    if not subjects:
+    if not (subjects := _claims(statement, "sub")):
         yield said("any_repository", issuer=_ISSUER)
     for subject in subjects:
         if (scope := _SCOPED.fullmatch(subject)) is None:

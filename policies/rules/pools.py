@@ -89,8 +89,7 @@ CATEGORY_LABEL = "karpenter.k8s.aws/instance-category"
 @lru_cache(maxsize=1024)
 def machine_sign(name: str) -> str:
     """Why a machine is a GPU machine ("g5.xlarge has 1 GPU"); "" for a machine without GPU."""
-    row = find(name)
-    if row is None:
+    if (row := find(name)) is None:
         accelerated_name = _ACCELERATED.fullmatch(name) is not None
         return f"{shown(name)} is of an accelerated family, though not in the hardware table" if accelerated_name else ""
     return f"{name} has {gpus(row.gpus)}" if row.gpus else ""
@@ -291,8 +290,7 @@ def bought(token: str, props: Data) -> frozenset[str]:
 
 
 def _eks_bought(props: Data) -> frozenset[str]:
-    way = {"SPOT": SPOT, "CAPACITY_BLOCK": CAPACITY_BLOCK}.get(text(walk(props, "capacityType")))
-    if way is None:
+    if (way := {"SPOT": SPOT, "CAPACITY_BLOCK": CAPACITY_BLOCK}.get(text(walk(props, "capacityType")))) is None:
         way = RESERVED if text(walk(props, "labels", scheduling.CAPACITY_LABEL)) == RESERVED else ON_DEMAND
     return frozenset((way,))
 
@@ -319,8 +317,7 @@ def _karpenter_bought(props: Data) -> frozenset[str]:
 
 def _scaling_group_bought(props: Data) -> frozenset[str]:
     spread = walk(props, "mixedInstancesPolicy", "instancesDistribution")
-    above = whole(walk(spread, "onDemandPercentageAboveBaseCapacity"))
-    if above is None or above >= 100:  # per cent
+    if (above := whole(walk(spread, "onDemandPercentageAboveBaseCapacity"))) is None or above >= 100:  # per cent
         return frozenset((ON_DEMAND,))
     only_spot = not above and not whole(walk(spread, "onDemandBaseCapacity"))
     return frozenset((SPOT,)) if only_spot else frozenset((SPOT, ON_DEMAND))

@@ -85,8 +85,7 @@ def _of_group(group: Group) -> Mapping[str, int]:
     """Units of each quota that the group uses if all its machines are of the largest type of that quota."""
     units_by_code: dict[str, int] = {}
     for machine in filter(None, map(find, group.types)):
-        code = quota_code(machine, group.capacity)
-        if code is not None:
+        if (code := quota_code(machine, group.capacity)) is not None:
             units_by_code[code] = max(units_by_code.get(code, 0), _count(group, machine) * quota_units(machine))
     return {code: units for code, units in units_by_code.items() if units}
 
@@ -141,8 +140,7 @@ def _check_oci(stack: Stack, needs: _Needs, later: Later) -> Violations:
         return
     for (region, code), users in needs.items():
         need = sum(units for _, units in users)
-        allowed = _allowed(tuple(statements), code, region)
-        if allowed is not None and allowed >= need:
+        if (allowed := _allowed(tuple(statements), code, region)) is not None and allowed >= need:
             continue
         takes = f"OCI {line(region)}: {several([name for name, _ in users])} may take {need} GPUs of quota {code}"
         if allowed is None:
@@ -197,8 +195,7 @@ def _check_sums(sets: Iterable[RunnerSet], quotas: ByPlace[Resource], later: Lat
     for (place, resource), rows in asked.items():
         needed = sum(most * count for _, most, count in rows)
         for quota in quotas.at(place, later):
-            admits = whole(later.walk(quota.props, "spec", "hard", resource))
-            if admits is not None and admits < needed:
+            if (admits := whole(later.walk(quota.props, "spec", "hard", resource))) is not None and admits < needed:
                 runners = " and ".join(f"{most} runners of {runner_set.name}" for runner_set, most, _ in rows)
                 fails = any(runner_set.makes_pods(later) for runner_set, _, _ in rows)
                 beyond = "a job beyond it fails" if fails else "a runner beyond it holds its job until there is room"
@@ -218,8 +215,7 @@ def _gpus_of(pod: PodSpec | None, later: Later) -> Counter[str]:
 
 def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: Later) -> Violations:
     unsure = Later()
-    names = _gpu_names(runner_set, unsure)
-    if not (names or unsure) or runner_set.makes_pods(unsure):
+    if not ((names := _gpu_names(runner_set, unsure)) or unsure) or runner_set.makes_pods(unsure):
         return
     for name in names:
         resource = f"requests.{name}"

@@ -41,8 +41,7 @@ def _faults(path: str, settings: Data, owners: list[str], later: Later) -> Fault
     scope = None
     with of_repository:
         url = walk(settings, "githubConfigUrl")
-        scope = _SCOPE.fullmatch(text(url))
-        if scope is None:
+        if (scope := _SCOPE.fullmatch(text(url))) is None:
             # The part before an @ may be a password.
             yield said("no_owner_url", path=path, written="one with a password" if "@" in text(url) else shown(url))
         elif owners and (owner := f"{scope['host']}/{scope['owner']}".lower()) not in owners:

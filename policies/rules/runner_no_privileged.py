@@ -78,8 +78,7 @@ def _has_images_of_nodes(pod: PodSpec) -> bool:
 
 def _token_faults(pod: PodSpec, accounts: tuple[str, ...], later: Later) -> Faults:
     """What gives a pod beside runners the rights of an account."""
-    account = text(later.walk(pod.spec, "serviceAccountName"))
-    if account in accounts:
+    if (account := text(later.walk(pod.spec, "serviceAccountName"))) in accounts:
         return
     if true(later.walk(pod.spec, "automountServiceAccountToken")):
         yield f"{pod.path}.automountServiceAccountToken is true beside runners, with account {shown(account)}; remove it"
@@ -198,8 +197,7 @@ def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> Fa
         spec = walk(release.values, "template", "spec")
         unsure = Later()
         tainted = any(toleration.key for _, toleration in tolerations(spec, unsure))
-        pools = wanted(spec).pools
-        if not pools or not {"", SYSTEM_POOL}.isdisjoint(pools) or not (tainted or unsure):
+        if not (pools := wanted(spec).pools) or not {"", SYSTEM_POOL}.isdisjoint(pools) or not (tainted or unsure):
             yield said("docker_in_docker", release=release, key=charts.MODE, mode=charts.DIND, label=POOL_LABEL)
         elif not tainted:
             later.join(unsure)

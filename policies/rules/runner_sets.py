@@ -91,8 +91,7 @@ class RunnerSet(Record):
 
         Their templates are in a ConfigMap that the runner mounts. If the stack has none, `later` collects that.
         """
-        runner = self.pod(later)
-        if runner is None or not some(partial(volumes_of, runner), _has_templates, later):
+        if (runner := self.pod(later)) is None or not some(partial(volumes_of, runner), _has_templates, later):
             return
         unread, any_pod = Later(), False
         for config_map in self.config_maps.at(self.place, unread) if self.config_maps is not None else ():

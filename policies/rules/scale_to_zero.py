@@ -65,8 +65,7 @@ def _sign(args: Args, later: Later) -> str:
         later.join(unread)
         return ""
     unsigned, unread = Later(), Later()
-    sign = gpu_sign(args.type, args.props, unsigned)
-    if not (sign or unsigned):
+    if not ((sign := gpu_sign(args.type, args.props, unsigned)) or unsigned):
         return ""
     with unread:
         if set() < bought(args.type, args.props) <= PREPAID:

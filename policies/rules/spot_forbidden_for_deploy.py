@@ -51,8 +51,7 @@ def _role_faults(token: str, props: Data, roles: frozenset[str], later: Later) -
 def _pod(path: str, template: Data, roles: frozenset[str], later: Later) -> Faults:
     unread, unnamed = Later(), Later()
     places = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
-    on_spot = list(_places(path, template, places, frozenset((SPOT,)), unread))
-    if not (on_spot or unread):
+    if not ((on_spot := list(_places(path, template, places, frozenset((SPOT,)), unread))) or unread):
         return
     holders = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
     roled = list(_places(path, template, [(*holder, ROLE_LABEL) for holder in holders], roles, unnamed))

@@ -143,8 +143,7 @@ def _sets(stack: Stack, pools: Sequence[_Pool], later: Later) -> Iterator[_Set]:
     for runner_set in runner_sets(stack.of(RUNNER_SETS, CONFIG_MAP), later):
         unread = Later()
         with unread:
-            pod = runner_set.job_pod(unread)
-            if pod is None or not takes_gpus(pod, unread):
+            if (pod := runner_set.job_pod(unread)) is None or not takes_gpus(pod, unread):
                 later.join(unread)
                 continue
             at, conditions = Clustered(runner_set.resource, cluster_of(runner_set.resource)), wanted(pod.spec)

@@ -37,8 +37,7 @@ def _check(stack: Stack, later: Later) -> Violations:
     for quota in stack.of(RESOURCE_QUOTA):
         hard = later.walk(quota.props, "spec", "hard")
         for name in filter(lambda name: is_gpu_resource(name.removeprefix("requests.")), keys(hard)):
-            admits = whole(later.walk(hard, name)) or 0
-            if admits > FAR * max(limit, 1):
+            if (admits := whole(later.walk(hard, name)) or 0) > FAR * max(limit, 1):
                 yield said("far_quota", name=name, admits=admits, far=FAR, limit=limit), quota.urn
 
 
