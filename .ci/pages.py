@@ -38,8 +38,7 @@ def site_text(page: Path, repository: str = REPOSITORY) -> tuple[str, list[str]]
         target = link["target"]
         if ":" in target or any(start <= link.start() < end for start, end in code):
             return link[0]
-        file = Path(os.path.normpath(page.parent / target))
-        if not file.exists():
+        if not (file := Path(os.path.normpath(page.parent / target))).exists():
             errors.append(f"{page}: {target} does not exist; correct the link")
         if file == HOME or (file.is_relative_to(DOCS) and not file.is_dir()):
             return f"{link['before']}{os.path.relpath(_place(file), _place(page).parent)}"

@@ -195,8 +195,7 @@ def _namespaces(inside: Inside, ready: Resources) -> Namespaces:
 
 def _kueue(inside: Inside, classes: Resources) -> QueueController | None:
     """Kueue, if the settings have queues. It comes after `classes`, the priority classes of pods."""
-    settings = inside.settings
-    if settings.queues is None:
+    if (settings := inside.settings).queues is None:
         return None
     objects, chart = queue_objects(inside.name, settings, settings.queues), kueue_chart(settings, settings.queues)
     return QueueController(f"{inside.name}-queues", inside.opts, chart, objects, (*inside.ready, *classes), inside.git)

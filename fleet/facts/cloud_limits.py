@@ -182,8 +182,7 @@ def _cron(limit: Limit, value: object) -> str | None:
 
 def cron_fault(line: str, most: int) -> str | None:
     """What is wrong with the fields of a cron line: six with AWS' years and one day field as "?", or five as Unix has them."""
-    fields = line.upper().split()
-    if len(fields) != most:
+    if len(fields := line.upper().split()) != most:
         return f"a cron line of {most} fields; it has {len(fields)}"
     six = most == 6
     bounds = [("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("day of the week", int(six), 7)]

@@ -28,5 +28,4 @@ def ebs_mibps(machine: Machine) -> int | None:
 
 def gp3_on(machine: Machine, throughput: int) -> int | None:
     """The MiB/s of a gp3 volume with this throughput on a machine, at most. None if the limit of the machine is not known."""
-    limit = ebs_mibps(machine)
-    return None if limit is None else min(throughput, limit)
+    return None if (limit := ebs_mibps(machine)) is None else min(throughput, limit)

@@ -105,8 +105,7 @@ def instead(word: str, known: Iterable[str], otherwise: str, similar: float = 0.
 
 def quoted(value: object, limit: int = 80) -> str:
     """A value for an error line as Python writes it: credentials are masked, and a long text is cut."""
-    text = repr(masked(value))
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+    return text if len(text := repr(masked(value))) <= limit else f"{text[: limit - 3]}..."
 
 
 def shown(value: object, limit: int = 60) -> str:

@@ -13,14 +13,12 @@ def at(value: Any, *path: str) -> Any:
 
 def part(value: Any, *path: str) -> Mapping[str, Any]:
     """The mapping at a path; empty for anything else."""
-    inner = at(value, *path)
-    return inner if isinstance(inner, Mapping) else {}
+    return inner if isinstance(inner := at(value, *path), Mapping) else {}
 
 
 def items(value: Any, *path: str) -> list[Any]:
     """The list at a path; empty for anything else."""
-    inner = at(value, *path)
-    return inner if isinstance(inner, list) else []
+    return inner if isinstance(inner := at(value, *path), list) else []
 
 
 def parts(value: Any, *path: str) -> list[Mapping[str, Any]]:
@@ -30,5 +28,4 @@ def parts(value: Any, *path: str) -> list[Mapping[str, Any]]:
 
 def text_at(value: Any, *path: str) -> str:
     """The text at a path; empty for anything else."""
-    inner = at(value, *path)
-    return inner if isinstance(inner, str) else ""
+    return inner if isinstance(inner := at(value, *path), str) else ""

@@ -19,8 +19,7 @@ class Lines(Mapping[Keys, int]):
         self._root = root
 
     def __getitem__(self, keys: Keys) -> int:
-        place = self._at(keys)
-        return place if isinstance(place, int) else place[0]
+        return place if isinstance(place := self._at(keys), int) else place[0]
 
     def __iter__(self) -> Iterator[Keys]:
         return _paths((), self._root)
@@ -30,8 +29,7 @@ class Lines(Mapping[Keys, int]):
 
     def below(self, *keys: str | int) -> Below:
         """The places in a mapping or list; empty for a scalar. Raises KeyError."""
-        place = self._at(keys)
-        return {} if isinstance(place, int) else place[1]
+        return {} if isinstance(place := self._at(keys), int) else place[1]
 
     def _at(self, keys: Keys) -> Place:
         place = self._root

@@ -193,8 +193,7 @@ class _Reader:
     def _alias(self, event: Any) -> _Node:
         if event.anchor not in self._anchors:
             raise self.error(event, "an alias needs an anchor above it", f"*{event.anchor}", f"add &{event.anchor}")
-        node = self._anchors[event.anchor]
-        if node.levels is None:
+        if (node := self._anchors[event.anchor]).levels is None:
             raise self._beyond(event, "an alias must not be inside its own anchor", f"*{event.anchor}", "write it out")
         self._copied += node.size
         if self._copied > MOST_COPIES:

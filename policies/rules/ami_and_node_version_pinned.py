@@ -64,8 +64,7 @@ def _ami(token: str, props: Data, later: Later) -> Faults:
 def _node_class(_: str, props: Data, later: Later) -> Faults:
     path = "spec.amiSelectorTerms"
     with later:
-        terms = walk(props, "spec", "amiSelectorTerms")
-        if not count(terms):
+        if not count(terms := walk(props, "spec", "amiSelectorTerms")):
             yield f"{path} is {shown(terms)}: it names the images of nodes; write an id, or an alias with a version"
         for index, term in items(terms, later):
             with later:

@@ -32,16 +32,14 @@ class Draft:
     def put(self, value: Any, *path: Step) -> None:
         """Sets the value at a path of object keys and list indices, creating missing objects."""
         *above, last = path
-        holder = self._reach(above)
-        if isinstance(holder, dict) and isinstance(last, str):
+        if isinstance(holder := self._reach(above), dict) and isinstance(last, str):
             holder[last] = Secret(value) if isinstance(holder.get(last), Secret) else value
             self._dirty = True
 
     def append(self, value: Any, *path: Step) -> None:
         """Adds an item to the list at a path, creating a missing list."""
         *above, last = path
-        holder = self._reach(above)
-        if not isinstance(holder, dict) or not isinstance(last, str):
+        if not isinstance(holder := self._reach(above), dict) or not isinstance(last, str):
             return
         if holder.get(last) is None:
             holder[last] = []

@@ -33,8 +33,7 @@ def _eks(prefix: str, config: Data, allowed: Sequence[str], later: Later) -> Fau
     # The endpoint is public by default.
     if public is not None and not true(public):
         return
-    cidrs = walk(config, "publicAccessCidrs")
-    if not count(cidrs):
+    if not count(cidrs := walk(config, "publicAccessCidrs")):
         yield said("open_eks_endpoint", prefix=prefix)
     for index, cidr in items(cidrs, later):
         if fault := _named(cidr, allowed):
@@ -54,8 +53,7 @@ def _named(cidr: Data, allowed: Sequence[str]) -> str:
 
 
 def _oke(props: Data, later: Later) -> Faults:
-    config = walk(props, "endpointConfig")
-    if not keys(config):
+    if not keys(config := walk(props, "endpointConfig")):
         yield said("open_oke_endpoint")
     if true(walk(config, "isPublicIpEnabled")) and not count(walk(config, "nsgIds")):
         yield said("unprotected_oke_endpoint")

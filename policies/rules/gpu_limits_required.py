@@ -162,8 +162,7 @@ def _marks_only_gpus(key: str) -> bool:
 
 
 def _affinity_sign(expression: Data, signs: Callable[[str], bool], later: Later) -> str:
-    key = text(walk(expression, "key"))
-    if not signs(key):
+    if not signs(key := text(walk(expression, "key"))):
         return ""
     if (operator := text(walk(expression, "operator"))) == "Exists" and key_means_gpu(key):
         return f"{shown(key)} exists"

@@ -103,8 +103,7 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 def _check_oke(props: Data, key: str, later: Later) -> Faults:
     """OKE pools have no taints to set. OKE taints GPU nodes itself, so the config must ask for OKE's taint."""
-    taint = OKE_PROFILE.gpu_taint
-    if taint.key != key and (sign := gpu_sign(OKE_NODE_POOL, props, later)):
+    if (taint := OKE_PROFILE.gpu_taint).key != key and (sign := gpu_sign(OKE_NODE_POOL, props, later)):
         yield f"{sign}: OKE taints GPU nodes itself, with {taint} and not {line(key)}; set {setting('key')} to OKE's key"
 
 

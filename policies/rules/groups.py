@@ -315,8 +315,7 @@ def _most_expensive(ways: frozenset[str]) -> str:
 
 
 def _natural(value: Data) -> int | None:
-    number = whole(value)
-    return number if number is not None and number >= 0 else None
+    return number if (number := whole(value)) is not None and number >= 0 else None
 
 
 def _flex(config: Data) -> tuple[float, float] | None:

@@ -36,8 +36,7 @@ def _check(args: Args, later: Later) -> Faults:
             yield f"{choice.path}: {_refused(choice.name, allowed)}"
     for path, attributes in _by_attributes(args.type, args.props, later):
         with later:
-            names = walk(attributes, _ALLOWED_TYPES)
-            if not count(names):
+            if not count(names := walk(attributes, _ALLOWED_TYPES)):
                 yield f"{path}.{_ALLOWED_TYPES} is not set: attributes alone allow every type; write {_listed(allowed)}"
             for index, item in items(names, later):
                 # EC2 accepts a * in these names too. An allowed entry must then cover every type that the name matches.

@@ -107,8 +107,7 @@ def ways_out(props: Data, metadata: tuple[Address, ...], private: Sequence[IPNet
 
 def _about(props: Data, direction: str) -> bool:
     """Whether a policy applies to a direction. Without `policyTypes` it applies to Egress only if it has egress rules."""
-    types = walk(props, "spec", "policyTypes")
-    if not count(types):
+    if not count(types := walk(props, "spec", "policyTypes")):
         return direction == "Ingress" or count(walk(props, "spec", "egress")) > 0
     return some(partial(items, types), lambda entry: text(entry[1]) == direction, SETTLED)
 

@@ -80,8 +80,7 @@ def _together(groups: Sequence[Resource]) -> Pool:
 
 def _summed(sizes: Sequence[Data]) -> Data:
     """The sums of sizes. If a size of a group is not a number, it stays unchanged for the rules to report."""
-    first = next(iter(sizes), None)
-    if not isinstance(first, Mapping):
+    if not isinstance(first := next(iter(sizes), None), Mapping):
         return first
     groups = [size if isinstance(size, Mapping) else {} for size in sizes]
     return {key: _sum([group.get(key) for group in groups]) if key in _SIZES else first[key] for key in first}

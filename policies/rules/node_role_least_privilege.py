@@ -44,8 +44,7 @@ def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
 
 def _attached(attachment: Resource, allowed: Sequence[str], later: Later) -> Faults:
     with later:
-        arn = text(walk(attachment.props, "policyArn"))
-        if _permitted(arn, allowed):
+        if _permitted(arn := text(walk(attachment.props, "policyArn")), allowed):
             return
         for role in _roles(attachment, ATTACHMENTS[attachment.type]):
             if _is_node(role, later):

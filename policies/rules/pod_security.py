@@ -147,5 +147,4 @@ def _fields(path: str, security: Data, in_user_namespace: bool, later: Later) ->
 
 def _first(key: str, own: Data, of_pod: Data, later: Later) -> Data:
     """The value of a container, else that of its pod."""
-    value = later.walk(own, key)
-    return later.walk(of_pod, key) if value is None else value
+    return later.walk(of_pod, key) if (value := later.walk(own, key)) is None else value

@@ -236,9 +236,7 @@ def statements(document: Data, later: Later) -> Iterator[tuple[str, Data]]:
 
 def listed(value: Data, later: Later) -> tuple[str, ...]:
     """The strings of a value that is a string or a list of strings: IAM accepts both."""
-    if isinstance(value, str):
-        return (value,)
-    return tuple(text(item) for _, item in items(value, later))
+    return (value,) if isinstance(value, str) else tuple(text(item) for _, item in items(value, later))
 
 
 def gpus(number: int) -> str:
@@ -273,8 +271,7 @@ def true(value: Data) -> bool:
 
 def whole(value: Data) -> int | None:
     """The quantity as an int, or None if it is not a whole number."""
-    number = quantity(value)
-    return int(number) if number is not None and number.denominator == 1 else None
+    return int(number) if (number := quantity(value)) is not None and number.denominator == 1 else None
 
 
 def bound(config: Mapping[str, Data], name: str) -> int:

@@ -119,8 +119,7 @@ class Release(Record):
         """The repository, if it is a single chart (ArgoCD 3.1 and newer): its tag or digest is the version. Else ""."""
         if self.form is not _ARGO or text(walk(self.source, "chart")):
             return ""
-        address = text(self.repository)
-        return address if address.startswith("oci://") else ""
+        return address if (address := text(self.repository)).startswith("oci://") else ""
 
     @property
     def chart_path(self) -> str:
@@ -154,8 +153,7 @@ class Release(Record):
         values = walk(self.source, *self.form.values)
         if self.application is None or values is not None:
             return values
-        parsed = helm_values(self._text())
-        if not isinstance(parsed, Mapping):
+        if not isinstance(parsed := helm_values(self._text()), Mapping):
             raise UnknownError(Unknown(steps(self.path("text"))))
         return parsed
 

@@ -121,8 +121,7 @@ def _above(path: tuple[str, ...], props: Data, allowed: int, rule: str, later: L
 
 def _warm(field: str, props: Data, later: Later) -> Iterator[Mendable]:
     with later:
-        pool = walk(props, field)
-        if not keys(pool):
+        if not keys(pool := walk(props, field)):
             return
         prepared, least = walk(pool, "maxGroupPreparedCapacity"), walk(pool, "minSize")
         if whole(prepared) != 0 or whole(least):

@@ -50,8 +50,7 @@ def of_oci(size: Data) -> Volume:
 
 
 def _positive(amount: Data, otherwise: float) -> float:
-    number = quantity(amount)
-    return otherwise if number is None or number <= 0 else float(number)
+    return otherwise if (number := quantity(amount)) is None or number <= 0 else float(number)
 
 
 _OF_PROMETHEUS = ("prometheus", "prometheusSpec", "storageSpec", "volumeClaimTemplate", "spec")
