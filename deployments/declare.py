@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pulumi
 import pulumi_pulumiservice as cloud
@@ -43,22 +44,18 @@ def _settings(settings: Deployments, name: str, stack: Deployment, pools: Pools,
     first = (*_kept(stack), *_gate(settings.organization, stack.approval), *_roles(stack.aws))
     commands = [*first, *stack.pre_run_commands, _plan(name), _pending(settings.organization, name)]
     variables = {**stack.variables, **{variable: config.require_secret(key) for variable, key in stack.secrets.items()}}
+    # GitHub Actions previews with the pull request's own policies; a second preview would wait in the stack's queue. A review
+    # stack would create a fleet for each pull request.
+    vcs: Any = dict.fromkeys(("preview_pull_requests", "pull_request_template"), False)
+    vcs |= {"provider": "github", "repository": settings.repository, "deploy_commits": stack.deploy_on_push}
+    vcs |= {"paths": [*stack.paths]} if stack.paths else {}
     return cloud.DeploymentSettings(
         name,
         organization=settings.organization,
         project=PROJECT,
         stack=name,
         source_context={"git": {"branch": settings.branch}},
-        vcs=cloud.DeploymentSettingsVcsArgs(
-            provider="github",
-            repository=settings.repository,
-            deploy_commits=stack.deploy_on_push,
-            # GitHub Actions previews with the pull request's own policies; a second preview would wait in the stack's queue.
-            preview_pull_requests=False,
-            # A review stack would create a fleet for each pull request.
-            pull_request_template=False,
-            paths=list(stack.paths) or None,
-        ),
+        vcs=vcs,
         # No setting installs dependencies: Pulumi.yaml configures that, and pip checks the hashes of the lock file.
         operation_context=cloud.DeploymentSettingsOperationContextArgs(
             environment_variables=variables or None,
@@ -102,6 +99,9 @@ def _approval(organization: str, name: str, approval: Approval) -> None:
     project, _, environment = approval.environment.partition("/")
     yaml = pulumi.StringAsset(f"values:\n  stack: {name}\n")
     door = cloud.Environment(f"{name}-approval", organization=organization, project=project, name=environment, yaml=yaml)
+    team = {"eligibilityType": "team_member", "teamName": approval.team}
+    rule: Any = {"ruleType": "approval_required", "numApprovalsRequired": approval.approvals, "eligibleApprovers": [team]}
+    rule |= {"allowSelfApproval": False, "requireReapprovalOnChange": True}
     # `ApprovalRule` covers only updates of an environment. This resource, still a preview, covers opening it.
     api.Gate(
         f"{name}-approval",
@@ -109,13 +109,7 @@ def _approval(organization: str, name: str, approval: Approval) -> None:
         name=f"{PROJECT} {name}",
         enabled=True,
         target={"entityType": "environment", "qualifiedName": approval.environment, "actionTypes": ["open"]},
-        rule={
-            "ruleType": "approval_required",
-            "numApprovalsRequired": approval.approvals,
-            "allowSelfApproval": False,
-            "requireReapprovalOnChange": True,
-            "eligibleApprovers": [{"eligibilityType": "team_member", "teamName": approval.team}],
-        },
+        rule=rule,
         opts=pulumi.ResourceOptions(depends_on=[door]),
     )
 

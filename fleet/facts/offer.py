@@ -28,16 +28,11 @@ class Offer(Record):
 def allocatable(machine: hardware.Machine, disk: int) -> Offer:
     """What a machine with a root disk of `disk` MiB offers after kubelet's reservations, by the rules of the machine's cloud."""
     cpu, memory, pods = _KEPT[machine.cloud](machine)
-    return Offer(
-        cpu=machine.vcpus * 1000 - cpu,
-        # A virtual machine has less memory than its type is sold with. Karpenter assumes the same share
-        # (vm-memory-overhead-percent).
-        memory=int(machine.memory_mib * 0.925) - memory,
-        # kubelet evicts pods when less than a tenth of the root disk is free, and reserves 1 GiB.
-        storage=int(disk * DISK_SHARE) - DISK_KEPT,
-        gpus=machine.gpus,
-        pods=pods,
-    )
+    # A virtual machine has less memory than its type is sold with. Karpenter assumes the same share (vm-memory-overhead-percent).
+    memory = int(machine.memory_mib * 0.925) - memory
+    # kubelet evicts pods when less than a tenth of the root disk is free, and reserves 1 GiB.
+    storage = int(disk * DISK_SHARE) - DISK_KEPT
+    return Offer(machine.vcpus * 1000 - cpu, memory, storage, machine.gpus, pods)
 
 
 def for_runners(machine: hardware.Machine, disk: int, daemonsets: Iterable[Requests]) -> Offer:

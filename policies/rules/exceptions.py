@@ -58,10 +58,8 @@ class Entry(Record):
             return f"{self.name}.expires is {shown(self.expires)}: no such day; write YYYY-MM-DD"
         if as_of <= expires:
             return next(self.unbounded(as_of), None)
-        return (
-            f"{self.name} ({shown(self.urn)}) expired on {expires}: an expired exception is a violation; "
-            "fix what it excused and remove it, or give it a new day and reason"
-        )
+        rule, fix = "an expired exception is a violation", "fix what it excused and remove it, or give it a new day and reason"
+        return f"{self.name} ({shown(self.urn)}) expired on {expires}: {rule}; {fix}"
 
 
 def exemption(config: Mapping[str, Any], urn: str, as_of: date) -> tuple[Entry | None, list[str]]:

@@ -195,10 +195,8 @@ def is_hollow(token: str, props: Data) -> bool:
 
 def each(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and properties of the resource itself, or of each item of a list. `later` collects unknown items."""
-    if not token.endswith("List"):
-        yield "", props
-        return
-    yield from ((f"{path}.", item) for path, item in entries(props, "items", later))
+    items = ((f"{path}.", item) for path, item in entries(props, "items", later))
+    yield from items if token.endswith("List") else [("", props)]
 
 
 def bodies(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:

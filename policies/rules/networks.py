@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from .kinds import fields
-from .read import SETTLED, Data, Faults, Later, count, entries, items, keys, label, shown, some, text, walk, whole
+from .read import SETTLED, Data, Faults, Later, count, entries, items, keys, label, parsed, shown, some, text, walk, whole
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -24,18 +24,18 @@ class _Shape(NamedTuple):
 FIREWALLS = {token: _Shape(*row) for token, row in fields("firewall_rules").items()}
 
 
+_read = partial(ipaddress.ip_network, strict=False)
+
+
 def network(value: Data) -> IPNetwork | None:
     """Parse a CIDR, ignoring host bits; None if it is invalid."""
-    try:
-        return ipaddress.ip_network(text(value), strict=False)
-    except ValueError:
-        return None
+    read: IPNetwork | None = parsed(text(value), _read)
+    return read
 
 
 def world(value: Data) -> bool:
     """Whether a CIDR is the whole internet, or a larger part of it than any single owner has. Half of the internet counts."""
-    parsed = network(value)
-    return parsed is not None and parsed.prefixlen < (8 if parsed.version == 4 else 16)
+    return (cidr := network(value)) is not None and cidr.prefixlen < (8 if cidr.version == 4 else 16)
 
 
 def exposed(token: str, props: Data, ports: Sequence[int], later: Later) -> Iterator[tuple[str, str, list[int]]]:

@@ -4,7 +4,7 @@ Facts: k8s.io/pod-security-admission v0.36.2, policy/check_*.go. Only capabiliti
 """
 
 from collections.abc import Collection, Iterator
-from itertools import chain, product
+from itertools import product
 
 from fleet.facts.tables import beside
 
@@ -99,12 +99,6 @@ def _rights(path: str, security: Data, later: Later) -> Iterator[Breach]:
     dropped, more = ({text(name) for _, name in entries(security, f"capabilities.{verb}", later)} for verb in ("drop", "add"))
     if "ALL" not in dropped or more - {"NET_BIND_SERVICE"}:
         yield "capabilities", f"{path}.capabilities does not drop ALL, or adds more than NET_BIND_SERVICE; drop ALL"
-
-
-def of_level(pod: PodSpec, level: str, later: Later) -> Iterator[Breach]:
-    """What the level refuses; nothing at another one, as `privileged`."""
-    if level in (BASELINE, RESTRICTED):
-        yield from chain(baseline(pod, later), restricted(pod, later) if level == RESTRICTED else ())
 
 
 def beyond(pod: PodSpec, later: Later) -> Faults:

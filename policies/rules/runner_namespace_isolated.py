@@ -33,7 +33,7 @@ from .clusters import clustered
 from .networks import DIRECTIONS, Address, IPNetwork, denies, network, ways_out
 from .pods import PodSpec
 from .pools import booted
-from .read import Data, Later, UndeterminableError, count, keys, strings, text, walk
+from .read import Later, UndeterminableError, count, keys, parsed, strings, text, walk
 from .releases import Release, releases
 from .rule import Resource, Stack, StackRule, Violations, facts, said, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, lacks, place_of, place_of_release, runner_sets
@@ -52,9 +52,10 @@ _ByKind = Mapping[str, ByPlace[Resource]]
 
 
 def _check(stack: Stack, later: Later) -> Violations:
-    metadata = tuple(address for item in strings(stack.config, "metadataAddresses") if (address := _address(item)) is not None)
+    addresses = (parsed(item, ipaddress.ip_address) for item in strings(stack.config, "metadataAddresses"))
+    metadata: tuple[Address, ...] = tuple(address for address in addresses if address is not None)
     accounts = frozenset(strings(stack.config, "tokenServiceAccounts"))
-    private = [parsed for item in strings(stack.config, "privateNetworks") if (parsed := network(item)) is not None]
+    private = [home for home in map(network, strings(stack.config, "privateNetworks")) if home is not None]
     controllers = ByPlace(_controllers(stack, later), lambda release: place_of_release(*release))
     by_kind = {kind: ByPlace(stack.of(kind), place_of) for kind in _OF_NAMESPACE}
     judged: set[Place] = set()
@@ -205,13 +206,6 @@ def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later:
     if not declared and later.clear(hidden):
         fault = said("undeclared_namespace", place=place, runner_set=runner_set, label=POD_SECURITY_LABEL, levels=_LEVELS)
         yield fault, runner_set.resource.urn
-
-
-def _address(value: Data) -> Address | None:
-    try:
-        return ipaddress.ip_address(text(value))
-    except ValueError:
-        return None
 
 
 _TYPES = RUNNER_SETS | PATCHES | {*_OF_NAMESPACE, kinds.CONFIG_MAP, kinds.EKS_ADDON, kinds.OKE_CLUSTER}

@@ -16,7 +16,7 @@ from .exceptions import matches
 from .kinds import CONFIG_MAPS, NETWORK_POLICY, SERVICE, each, is_object, kind_of, table
 from .networks import world
 from .pods import pod_specs
-from .read import SETTLED, Data, Faults, Later, count, entries, keys, shown, strings, text, walk
+from .read import SETTLED, Data, Faults, Later, count, entries, keys, parsed, shown, strings, text, walk
 from .releases import objects, releases, step, texts
 from .rule import Resource, Stack, StackRule, Violations, entry, facts, said
 
@@ -121,9 +121,7 @@ _LABEL = ("metadata", "labels", "kubernetes.io/service-name")
 
 
 def _is_own(found: str) -> bool:
-    try:
-        address = ipaddress.ip_address(found)
-    except ValueError:
+    if (address := parsed(found, ipaddress.ip_address)) is None:
         return _OWN.fullmatch(found) is not None
     address = getattr(address, "ipv4_mapped", None) or address
     return any(address in network for network in _NETWORKS)

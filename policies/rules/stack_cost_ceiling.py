@@ -19,6 +19,7 @@ In a preview on the engine the minimum of an OKE pool is its size as last read, 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
+from typing import Any
 
 from fleet.facts import bill as counting
 from fleet.facts.bill import Paid, assumption
@@ -156,18 +157,10 @@ def _machines(machine_groups: Sequence[Group], resources: Sequence[Resource], la
 
 
 def _paid(group: Group, priced: Line, *, pulls: bool) -> Paid:
-    return Paid(
-        name=group.urn,
-        line=priced,
-        region=group.regions[0] if group.regions else "",
-        disk=(group.volume or {}) if group.regions else {},
-        windows=group.windows,
-        warm=group.warm,
-        groups=group.zones,
-        prepaid=group.reserved,
-        spare=0 if group.reserved is not None else group.spare,
-        pulls=pulls,
-    )
+    region, disk = (group.regions[0], group.volume or {}) if group.regions else ("", {})
+    spare, over_time = 0 if group.reserved is not None else group.spare, {"windows": group.windows, "warm": group.warm}
+    of_group: dict[str, Any] = {"groups": group.zones, "prepaid": group.reserved, "spare": spare} | over_time
+    return Paid(name=group.urn, line=priced, region=region, disk=disk, pulls=pulls, **of_group)
 
 
 def _counted(group: Group) -> Line | None:

@@ -10,14 +10,14 @@ import pytest
 
 from fleet.facts.manifest import manifest
 from fleet.facts.scheduling import POD_SECURITY_LABEL
-from policies.rules.pod_security import BASELINE, RESTRICTED, of_level
+from policies.rules.pod_security import BASELINE, RESTRICTED
 from policies.rules.pods import pod_specs
 from policies.rules.read import Later
 from tests.conftest import SUMMARY
 from tests.kwok.server import ServerApi, api_server, apply, missing
 from tests.kwok.test_job_admission import refusal
 from tests.policies.fixtures import POD
-from tests.policies.pods_of_levels import pods
+from tests.policies.pods_of_levels import of_level, pods
 
 pytestmark = [
     pytest.mark.kwok,

@@ -8,6 +8,9 @@ from itertools import chain
 from typing import Any
 
 from policies.rules import RULES
+from policies.rules.pod_security import BASELINE, RESTRICTED, Breach, baseline, restricted
+from policies.rules.pods import PodSpec
+from policies.rules.read import Later
 from tests.policies.cases import Case, StackCase
 from tests.policies.evasions.manifests import CASES as EVASIONS
 from tests.policies.evasions.pod_kinds import CASES as KINDS
@@ -127,3 +130,9 @@ def _whole(body: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(given := spec.get(field), list) and all(isinstance(one, dict) for one in given):
             spec[field] = [{"image": "a:1", **one, "name": f"{field[:4]}-{at}", "resources": {}} for at, one in enumerate(given)]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", **annotations}, "spec": spec}
+
+
+def of_level(pod: PodSpec, level: str, later: Later) -> Iterator[Breach]:
+    """What the level refuses; nothing at another one, as `privileged`."""
+    if level in (BASELINE, RESTRICTED):
+        yield from chain(baseline(pod, later), restricted(pod, later) if level == RESTRICTED else ())

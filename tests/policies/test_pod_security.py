@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from policies.rules.pod_security import BASELINE, RESTRICTED, of_level
+from policies.rules.pod_security import BASELINE, RESTRICTED
 from policies.rules.pods import PodSpec
 from policies.rules.read import Later
 from tests.policies.harness import changed
-from tests.policies.pods_of_levels import SPEC
+from tests.policies.pods_of_levels import SPEC, of_level
 
 CONTAINER, CONTEXT = ("containers", 0), ("containers", 0, "securityContext")
 PROBE = {"httpGet": {"host": "10.0.0.1"}}
