@@ -72,8 +72,7 @@ def agreement(stack: str, root: Path, file: Path | None, day: date, progress: St
     """
     config = config_path(stack)
     tables = tomllib.loads(stacks_text(root))
-    source = STACKS if stack in tables else config
-    if source == config and not (root / config).is_file():
+    if (source := STACKS if stack in tables else config) == config and not (root / config).is_file():
         fix = f'write the header [{stack}] with the stack\'s kind, such as kind = "staging", or make a new stack by gpu-ci init'
         raise InputError(f"{STACKS}: has no [{stack}], and there is no {config}; {fix}")
     text = text_at(root / source)

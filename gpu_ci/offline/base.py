@@ -65,8 +65,7 @@ def read_base(
         has = "which has no Pulumi.yaml" if folder.is_dir() else "which is not a folder"
         rule = f"--base: must be a folder with a checkout of the base branch; got {str(folder)!r}, {has}"
         raise InputError(f"{rule}; correct the path")
-    path = _stack_file(stack, root, folder, stack_file)
-    if not path.is_file():
+    if not (path := _stack_file(stack, root, folder, stack_file)).is_file():
         return Base("", None, f"the base has no {path.name}")
     try:
         text = read_bytes(path).decode(errors="replace")
@@ -111,11 +110,10 @@ def _policies(stack: str, root: Path, folder: Path, day: date) -> tuple[Path, st
 
 
 def _stack_file(stack: str, root: Path, folder: Path, stack_file: Path | None) -> Path:
-    if stack_file is not None and stack_file.resolve().is_relative_to(root):
-        path = folder / stack_file.resolve().relative_to(root)
-        if path.is_file():
-            return path
-    return folder / f"Pulumi.{stack}.yaml"
+    own = folder / f"Pulumi.{stack}.yaml"
+    if stack_file is None or not stack_file.resolve().is_relative_to(root):
+        return own
+    return path if (path := folder / stack_file.resolve().relative_to(root)).is_file() else own
 
 
 def _first_line(error: Exception) -> str:

@@ -72,8 +72,7 @@ class Comparison:
         settings = []
         old, new = map(entries, (self.before.config, self.after.config))
         for (kind, name), pair in _paired(old, new, lambda entry: (entry.kind, entry.name)).items():
-            changed = _changed(pair, Entry.texts)
-            if changed or pair.state in ("added", "removed"):
+            if (changed := _changed(pair, Entry.texts)) or pair.state in ("added", "removed"):
                 settings.append(Edit(kind, name, pair.state, changed))
         return (*settings, *self._policies())
 

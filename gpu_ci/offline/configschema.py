@@ -31,11 +31,9 @@ def faults(schema: Mapping[str, Any], value: object, path: str) -> Iterator[str]
 
     Raises ValueError for a schema with an unknown keyword.
     """
-    unknown = set(schema) - _REMARKS - {"type", "properties", "required", "additionalProperties", "items"} - set(_RULES)
-    if unknown:
+    if unknown := set(schema) - _REMARKS - {"type", "properties", "required", "additionalProperties", "items"} - set(_RULES):
         raise ValueError(f"{path}: the schema uses {', '.join(sorted(unknown))}, which this checker does not support")
-    kind = schema.get("type")
-    if kind is not None and not _TYPES[kind](value):
+    if (kind := schema.get("type")) is not None and not _TYPES[kind](value):
         yield f"{path}: must be of type {kind}; got {quoted(value)}"
         return
     for word, (applies, is_kept, rule) in _RULES.items():
@@ -48,8 +46,7 @@ def faults(schema: Mapping[str, Any], value: object, path: str) -> Iterator[str]
         properties = schema.get("properties", {})
         yield from (f"{path}.{name}: is required; got nothing" for name in schema.get("required", ()) if name not in value)
         for name, item in value.items():
-            part = properties.get(name, schema.get("additionalProperties", True))
-            if part is False:
+            if (part := properties.get(name, schema.get("additionalProperties", True))) is False:
                 names = ", ".join(sorted(properties)) or "nothing"
                 yield f"{path}.{name}: is not known, there is {names}; got {quoted(item)}"
             elif isinstance(part, Mapping):

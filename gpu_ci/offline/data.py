@@ -21,8 +21,7 @@ T = TypeVar("T")
 
 def to_json(plan: Plan, base: Base | None = None) -> str:
     """The plan as one JSON document, with the changes from the base if there is one. Keys are camelCase, money is USD an hour."""
-    changes = {"changes": _changes(plan, base)} if base is not None else {}
-    return document(_plan(plan) | changes)
+    return document(_plan(plan) | ({"changes": _changes(plan, base)} if base is not None else {}))
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
@@ -76,12 +75,11 @@ def end_json(end: End) -> dict[str, Any]:
 
 def _placement(placement: Placement, region: str) -> dict[str, Any]:
     of_fit = ("instanceType=machine.name", "runners=count", "limited_by", "strandedGpus=stranded")
-    fits = [fields_of(fit, *of_fit) for fit in placement.fits]
     return (
         fields_of(placement, "cluster", "runner_set", "pods", "ofRunners=of_runners")
         | {"runsOn": [] if placement.of_runners else [placement.runner_set, *placement.runner.labels]}
         | fields_of(placement, "kind=runner.kind", "pool=host.name", "choice", "capacity=host.capacity")
-        | {"fits": fits}
+        | {"fits": [fields_of(fit, *of_fit) for fit in placement.fits]}
         | fields_of(placement, "maxRunners=runner.span.max", "poolHolds=capacity", "launcherRoom=launchers")
         | {"runnerHour": list(map(_money, runner_hour(placement, region))), "error": placement.error}
     )

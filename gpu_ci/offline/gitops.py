@@ -68,13 +68,12 @@ def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
                 raise TypeError(f"{resource.urn}: a part is secret or not known yet; pulumi up must create it, not Git")
             text = yaml_text(committed(resource.inputs, waves_later(resource, plan.git)))
             yield f"{_cluster(resource)[1]}/{_place(resource, plan.git.by_urn[resource.parent], charts, folders)}.yaml", text
-    root = plan.config.path.parent
     for name, settings in plan.fleet.clusters_by_name():
         folder = physical_name(plan.config.project, plan.config.stack, name)
         if settings.gitops is not None:
             # Git has no empty folders, and an Application needs its folder.
             yield from ((f"{folder}/{tier}/.keep", "") for tier in TIERS)
-            yield from _secrets(folder, settings, root)
+            yield from _secrets(folder, settings, plan.config.path.parent)
             # Git may have the files that the machines of a cluster boot.
             boots = provider_of(settings).boot_files(name, settings)
             yield from ((f"{folder}/{settings.provider}/{path}", text) for path, text in boots.items())
@@ -90,8 +89,7 @@ def waves_later(resource: Resource, git: Recording) -> int:
 
 def _cluster(resource: Resource) -> tuple[str, str]:
     """(name in the settings, physical name) of an object's cluster, read from its Kubernetes provider."""
-    provider = resource.provider_resource
-    if provider is None:
+    if (provider := resource.provider_resource) is None:
         raise ValueError(f"{resource.urn}: Git has only objects of clusters; set the cluster's provider")
     return provider.name.removesuffix("-git"), str(provider.inputs["clusterIdentifier"])
 
@@ -113,8 +111,7 @@ def _is_release(manifest: Mapping[str, Any]) -> bool:
 def _place(resource: Resource, parent: Resource, charts: Mapping[tuple[str, str], str], folders: Mapping[str, str]) -> str:
     """Path of an object below its cluster's folder, without its ending. `folders` has those of components with a chart."""
     cluster = _cluster(resource)[0]
-    kind = parent.type.removeprefix(_COMPONENTS)
-    if kind == "GitTree":
+    if (kind := parent.type.removeprefix(_COMPONENTS)) == "GitTree":
         return _of_tree(resource.inputs, cluster, charts)
     # The part after a dot is a name from the settings. Objects of two kinds may have the same name there.
     _, dot, setting = resource.name.removeprefix(cluster)[1:].partition(".")
@@ -143,8 +140,7 @@ def _of_tree(manifest: Mapping[str, Any], cluster: str, charts: Mapping[tuple[st
 def _secrets(folder: str, settings: Cluster, root: Path) -> Iterator[tuple[str, str]]:
     """The folders that Kustomize reads, if SOPS keeps the secret."""
     for runner_set, runner in settings.runners.items():
-        by = settings.secrets_of(settings.scope_of(runner))
-        if not isinstance(by, Sops):
+        if not isinstance(by := settings.secrets_of(settings.scope_of(runner)), Sops):
             return
         text = encrypted_secret(root / by.file, by.file)
         namespace = runner_namespace(runner_set)

@@ -35,8 +35,7 @@ def chart_digest(helm: str, chart: ChartVersion, keep: Path | None = None) -> st
         printed = _pull(helm, [*source, "--version", chart.version], folder)
         archives = list(Path(folder).glob("*.tgz"))
         if oci:
-            printed_digest = re.search(r"^Digest: sha256:([0-9a-f]{64})$", printed, re.MULTILINE)
-            if printed_digest is None:
+            if (printed_digest := re.search(r"^Digest: sha256:([0-9a-f]{64})$", printed, re.MULTILINE)) is None:
                 raise InputError(f"helm: `helm pull {' '.join(source)}` prints no digest; use Helm 3.8 or later")
             digest = printed_digest[1]
         else:

@@ -79,13 +79,12 @@ def show_line(
     if whole and not console.is_terminal:
         console.print(Text(f"{indent}{text}"), soft_wrap=True)
         return
-    after = f"{indent}  " if hanging is None else hanging
     wrapped = textwrap.wrap(
         # Masked before it is wrapped, because half a credential may match no pattern.
         mask(text),
         console.width,
         initial_indent=indent,
-        subsequent_indent=after,
+        subsequent_indent=f"{indent}  " if hanging is None else hanging,
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -105,8 +104,7 @@ def show_table(console: Console, columns: Row, rows: Sequence[Row], total: Row =
     widest = [max(_width(row[at]) for row in cells) for at in range(len(columns))]
     least = [_least(mark, widest[at], [row[at] for row in cells]) for at, mark in enumerate(marks)]
     gap = _GAP if sum(widest) + _GAP * (len(columns) - 1) <= console.width else _NARROW_GAP
-    room = console.width - gap * (len(columns) - 1)
-    if sum(least) > room:
+    if sum(least) > (room := console.width - gap * (len(columns) - 1)):
         _show_list(console, marks, headings, cells[1:])
         return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1) if gap == _GAP else (0, 1, 0, 0))

@@ -87,8 +87,7 @@ def _money(plan: Plan, comparison: Comparison | None) -> str:
 
 def _moved(before: Money, after: Money) -> str:
     """0.348 → **0.696** (+0.348)."""
-    is_equal = str(before) == str(after)
-    return f"**{after}** (unchanged)" if is_equal else f"{_arrow(before, after)} ({difference(before, after)})"
+    return f"**{after}** (unchanged)" if str(before) == str(after) else f"{_arrow(before, after)} ({difference(before, after)})"
 
 
 def _arrow(before: object, after: object) -> str:
@@ -122,8 +121,7 @@ def _changes(comparison: Comparison) -> Iterator[str]:
     settings = [row for setting in comparison.settings for row in _setting(setting)]
     yield _titled("What changes", ("entry", "setting", "before", "after"), settings)
     yield _price_change(comparison)
-    moved = [_moved_place(pair) for pair in comparison.places.values() if pair.changed]
-    yield _titled("Placement", _PLACEMENT, moved)
+    yield _titled("Placement", _PLACEMENT, [_moved_place(pair) for pair in comparison.places.values() if pair.changed])
     if comparison.judged:
         kinds = comparison.resources
         counts = (f"{sum(len(getattr(kind, side)) for kind in kinds)} {side}" for side in ("added", "removed", "changed"))
@@ -154,8 +152,7 @@ def _moved_place(pair: Pair[Place]) -> Sequence[str]:
 
 def _price_change(comparison: Comparison) -> str:
     lines = comparison.lines.values()
-    rows = [_line_change(pair) for pair in lines if pair.changed]
-    if not rows:
+    if not (rows := [_line_change(pair) for pair in lines if pair.changed]):
         return ""
     costs = comparison.costs
     sums = [("**total**", "", *(_arrow(*cost) for cost in costs), f"**{difference(*costs[1])}**")]

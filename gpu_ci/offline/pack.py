@@ -28,11 +28,9 @@ def write_pack(out: Path, root: Path = ROOT) -> tuple[Path, ...]:
 
     Raises InputError for a folder with other files, and for a folder below an ignore file: the CLI may not publish its files.
     """
-    target = out.resolve()
-    if target == root or target in root.parents or root / "policies" == target:
+    if (target := out.resolve()) == root or target in root.parents or root / "policies" == target:
         raise InputError(f"OUT: {out} contains the project itself; name a separate folder")
-    ignoring = next((above for above in target.parents if (above / _IGNORE_FILE).is_file()), None)
-    if ignoring is not None:
+    if (ignoring := next((above for above in target.parents if (above / _IGNORE_FILE).is_file()), None)) is not None:
         why = f"OUT: {out} is below {ignoring / _IGNORE_FILE}, and the CLI silently skips the files that it names"
         raise InputError(f"{why}; name a folder elsewhere")
     files = {str(path): content for content, path in _files(root)}

@@ -275,8 +275,7 @@ def make_plan(
     day = as_of or day_of()
     config, fleet = read_stack(stack, stack_file, root)
     reach = deployments.reach(config, fleet, root)
-    judging = policies_of or root
-    if judging == root:
+    if (judging := policies_of or root) == root:
         require_current(stack, root)
     policies = configured_for(RULES, with_owners(policy_settings(stack, judging), fleet), stack, judging, day)
     placements = placing.place(fleet)
@@ -295,8 +294,7 @@ def make_plan(
     progress("judging policies")
     verdicts = judged(config, recording, policies)
     require_accepted(config, recording, verdicts)
-    remediations = tuple(remedies.done)
-    return replace(plan, config=config, recording=recording, git=git, verdicts=verdicts, remediations=remediations)
+    return replace(plan, config=config, recording=recording, git=git, verdicts=verdicts, remediations=tuple(remedies.done))
 
 
 def judged(config: StackConfig, recording: Recording, policies: Sequence[Configured]) -> tuple[Verdict, ...]:

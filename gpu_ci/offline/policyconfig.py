@@ -41,8 +41,7 @@ def settings_of(table: Table) -> dict[str, dict[str, Any]]:
     settings = {}
     for rule in RULES:
         level = rule.levels[table[_KIND]]
-        entry = {**({_LEVEL: level} if level != rule.level else {}), **table.get(rule.id, {})}
-        if entry:
+        if entry := {**({_LEVEL: level} if level != rule.level else {}), **table.get(rule.id, {})}:
             settings[rule.id] = entry
     return settings
 
@@ -73,8 +72,7 @@ def require_current(stack: str, root: Path) -> None:
         return
     name = config_path(stack)
     expected = _rendered(stack, tables[stack], text)
-    existing = (root / name).read_text(encoding="utf-8") if (root / name).is_file() else ""
-    if existing != expected:
+    if (existing := (root / name).read_text(encoding="utf-8") if (root / name).is_file() else "") != expected:
         pairs = zip_longest(existing.splitlines(), expected.splitlines())
         line = next((number for number, (here, there) in enumerate(pairs, 1) if here != there), 1)
         why = f"{name}:{line}: must be the config that {STACKS} generates for stack {stack}"
@@ -115,8 +113,7 @@ def stacks_text(root: Path) -> str:
 
 def _read(root: Path) -> tuple[Table, str]:
     """The tables of stacks.toml and its text; both are empty if there is no file."""
-    path = root / STACKS
-    if not path.is_file():
+    if not (path := root / STACKS).is_file():
         return {}, ""
     try:
         with reachable(f"{STACKS}: cannot be read", "check its permissions and size"):
@@ -142,8 +139,7 @@ def _rendered(stack: str, table: object, text: str) -> str:
 
 
 def _check(place: str, policy: str, entry: object) -> None:
-    rule = next((rule for rule in RULES if rule.id == policy), None)
-    if rule is None:
+    if (rule := next((rule for rule in RULES if rule.id == policy), None)) is None:
         names = sorted(rule.id for rule in RULES)
         fix = instead(policy, names, f"give one of: {', '.join(names)}")
         raise InputError(f"{place}.{policy}: no policy has this name; got {quoted(entry)}; {fix}")
@@ -158,15 +154,13 @@ def _check(place: str, policy: str, entry: object) -> None:
 
 def _line(text: str, *keys: str) -> int:
     """The line of the first table header that starts with these keys, or with the first of them; 1 if there is none."""
-    header = re.search(rf"^\s*\[+\s*{written(keys)}\s*[.\]]", text, re.M)
-    if header is None:
+    if (header := re.search(rf"^\s*\[+\s*{written(keys)}\s*[.\]]", text, re.M)) is None:
         return _line(text, keys[0]) if len(keys) > 1 else 1
     return text.count("\n", 0, header.end()) + 1
 
 
 def _finite(number: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
+    if not math.isfinite(value := float(number)):
         raise ValueError(f"the number {number}")
     return value
 
@@ -197,8 +191,7 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
     JSON, for a repeated key and for JSON that is not an object. For a file that cannot be read the error names only the file.
     """
     name = config_path(stack)
-    text = _text(root / name, name)
-    if text is None:
+    if (text := _text(root / name, name)) is None:
         return {}
     try:
         settings = json.loads(text, parse_constant=_no_number, object_pairs_hook=_unique)
@@ -209,8 +202,7 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
         raise InputError(f"{name}:1: must be JSON that the CLI can read; got {error}; fix the file") from None
     if not isinstance(settings, dict):
         line = text[: len(text) - len(text.lstrip())].count("\n") + 1
-        kind = type(settings).__name__
-        why = f"{name}:{line}: a policy config is an object with policies as keys; got a {kind}"
+        why = f"{name}:{line}: a policy config is an object with policies as keys; got a {type(settings).__name__}"
         raise InputError(f"{why}; write {{}} around entries")
     return settings
 

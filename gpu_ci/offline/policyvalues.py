@@ -88,8 +88,7 @@ def grown(plan: Plan, entries: Mapping[str, Any] | None = None) -> dict[str, Ent
 
     `entries` are those of the stack today, if they are to keep what they have.
     """
-    refused = {verdict.rule for verdict in (*plan.blocked(), *plan.late())}
-    if not refused:
+    if not (refused := {verdict.rule for verdict in (*plan.blocked(), *plan.late())}):
         return {}
     today = {configured.policy.id: configured.config for configured in plan.policies}
     chosen: dict[str, list[Need]] = {}
@@ -153,8 +152,7 @@ def _of_jobs(clusters: Collection[Cluster]) -> Iterator[Need]:
 
 
 def _of_spot(clusters: Collection[Cluster], bought: Mapping[str, Pool]) -> Iterator[Need]:
-    spot = [pool for pool in bought.values() if _on_spot(pool)]
-    if not spot:
+    if not (spot := [pool for pool in bought.values() if _on_spot(pool)]):
         return
     similar = min((pool.instance_types for pool in spot), key=len)
     types = f"The types with these GPUs and of similar size are {', '.join(similar)}"

@@ -118,8 +118,7 @@ def _read(place: str, text: str, facts: Facts) -> None:
     if match := _CPUS.search(text):
         facts.put("cpus", int(match[1] or match[2]))
         arch = _ARCH.search(text)
-        name_of = (arch[1] or arch[2]) if arch else ""
-        if name_of not in _ARCHES:
+        if (name_of := (arch[1] or arch[2]) if arch else "") not in _ARCHES:
             raise InputError(f"{place}: lscpu shows no Architecture that GPU nodes have; save it with LC_ALL=C lscpu")
         facts.put("arch", _ARCHES[name_of])
     if match := _MEMORY.search(text):
@@ -144,8 +143,7 @@ def _lsblk(place: str, text: str, facts: Facts) -> None:
     for document in _json(place, text):
         for disk in document.get("blockdevices", ()) if isinstance(document, dict) else ():
             size, removable = str(disk.get("size")), str(disk.get("rm")) in ("True", "1")
-            match = re.fullmatch(r"([\d.,]+)([BKMGTP])?", size)
-            if disk.get("type") == "disk" and match and not removable:
+            if disk.get("type") == "disk" and (match := re.fullmatch(r"([\d.,]+)([BKMGTP])?", size)) and not removable:
                 facts.put_disk(str(disk.get("name")), match[1], match[2] or "")
 
 
@@ -221,8 +219,7 @@ def _chosen(facts: Facts, choice: str) -> int:
     if not facts.disks:
         raise _missing("disk")
     only = next(iter(facts.disks)) if len(facts.disks) == 1 else ""
-    name = choice.removeprefix("/dev/") or facts.values.get("system disk") or only
-    if name not in facts.disks:
+    if (name := choice.removeprefix("/dev/") or facts.values.get("system disk") or only) not in facts.disks:
         why = f"no disk is called {quoted(name)}" if name else "there are several"
         raise InputError(f"--disk: {why}; name the one on which Talos keeps containers, one of: {names}")
     return facts.disks[name]

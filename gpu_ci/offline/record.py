@@ -76,8 +76,7 @@ def _run(program: Program, engine: "_Engine") -> None:
         loop = cast("private.Loop", asyncio.get_running_loop())
         loop.program = asyncio.current_task()
         try:
-            result = program() if callable(program) else _run_file(Path(program))
-            if inspect.isawaitable(result):
+            if inspect.isawaitable(result := program() if callable(program) else _run_file(Path(program))):
                 await result
         except BaseException as error:
             failures.append(error)
@@ -113,9 +112,8 @@ def _run(program: Program, engine: "_Engine") -> None:
 
 def _run_file(path: Path) -> object:
     # The CLI runs the folder, so that it is on sys.path while the program's top level runs.
-    target = path.parent if path.name == "__main__.py" else path
     with contextlib.chdir(path.parent):
-        return runpy.run_path(str(target.resolve()), run_name="__main__")
+        return runpy.run_path(str((path.parent if path.name == "__main__.py" else path).resolve()), run_name="__main__")
 
 
 def _own(error: BaseException) -> BaseException:
@@ -159,8 +157,7 @@ class _Engine(mocks.MockMonitor):
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
         """The URN as the engine makes it, with the types of all ancestors except the stack."""
-        qualified = parent.split("::")[2] if parent else ""
-        if qualified and qualified != STACK_TYPE:
+        if (qualified := parent.split("::")[2] if parent else "") and qualified != STACK_TYPE:
             type_ = f"{qualified}${type_}"
         return f"urn:pulumi:{self.config.stack}::{self.config.project}::{type_}::{name}"
 
@@ -210,8 +207,7 @@ class _Engine(mocks.MockMonitor):
 
     def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
         """Keep the stack's outputs."""
-        resource = self._recorded.get(request.urn)
-        if resource is not None and resource.type == STACK_TYPE:
+        if (resource := self._recorded.get(request.urn)) is not None and resource.type == STACK_TYPE:
             self._outputs.CopyFrom(request.outputs)
         return empty_pb2.Empty()
 

@@ -29,8 +29,7 @@ def render(plan: Plan, out: Path) -> tuple[Path, ...]:
     is replaced as a whole (`offline.outfolder`). Raises InputError for a folder that must not be replaced or cannot be written.
     """
     files = {path: text.encode() for path, text in rendered(plan).items()}
-    written = replace_folder(out, files, MARK, "was not rendered by gpu-ci")
-    return tuple(path for path in written if path != out / MARK)
+    return tuple(path for path in replace_folder(out, files, MARK, "was not rendered by gpu-ci") if path != out / MARK)
 
 
 def rendered(plan: Plan) -> dict[str, str]:
@@ -62,8 +61,7 @@ def _existing(out: Path) -> Iterator[tuple[str, bytes | None]]:
     for here, folders, names in walk(out):
         for name in (*names, *(folder for folder in folders if (here / folder).is_symlink())):
             path = here / name
-            plain = stat.S_ISREG(path.lstat().st_mode)
-            yield path.relative_to(out).as_posix(), path.read_bytes() if plain else None
+            yield path.relative_to(out).as_posix(), path.read_bytes() if stat.S_ISREG(path.lstat().st_mode) else None
 
 
 def _difference(path: str, expected: Mapping[str, bytes], existing: Mapping[str, bytes | None]) -> str:
@@ -89,9 +87,8 @@ def _files(plan: Plan) -> Iterator[tuple[str, str]]:
 def _machines(plan: Plan) -> Iterator[tuple[str, str]]:
     """Cloud-init user data of machine sets. It depends on the settings only, so the first plan has all of it."""
     for name, cluster in plan.fleet.clusters_by_name():
-        folder = physical_name(plan.config.project, plan.config.stack, name)
         for runner_set, text in provider_of(cluster).user_data(cluster).items():
-            yield f"{folder}/machines/{runner_set}/user-data.yaml", text
+            yield f"{physical_name(plan.config.project, plan.config.stack, name)}/machines/{runner_set}/user-data.yaml", text
 
 
 def _cluster(resource: Resource) -> str:

@@ -25,8 +25,7 @@ def edited(text: str, path: Sequence[str], values: Mapping[str, Any], before: st
     windows, text = "\r\n" in text, text.replace("\r\n", "\n")
     expected = tomllib.loads(text)
     *above, name = path
-    holder = reduce(getitem, above, expected)
-    if name in holder:
+    if name in (holder := reduce(getitem, above, expected)):
         for key in (key for key, value in values.items() if holder[name].get(key) != value):
             text = _put(text, rf"{written(path)}\s*\]", key, values[key], before, holder[name].get(key))
     else:

@@ -71,8 +71,7 @@ def raw(struct: "struct_pb2.Struct | dict[str, Any]") -> dict[str, object]:
 
 
 def _raw(value: "struct_pb2.Value") -> object:
-    kind = value.WhichOneof("kind")
-    if kind == "struct_value":
+    if (kind := value.WhichOneof("kind")) == "struct_value":
         return raw(value.struct_value)
     if kind == "list_value":
         return [_raw(item) for item in value.list_value.values]
@@ -140,8 +139,7 @@ def is_reserved(value: object) -> bool:
 
 
 def _object_view(value: dict[str, object]) -> object:
-    signature = value.get(SIGNATURE)
-    if signature is None:
+    if (signature := value.get(SIGNATURE)) is None:
         return view(value)
     if signature == SECRET:
         return Secret(_view(value.get("value")))

@@ -52,7 +52,6 @@ class Place(Record):
 def places(plan: Plan) -> Iterator[Place]:
     """The pools of the runner sets of a plan."""
     for placement in plan.placements:
-        region = plan.fleet.clusters[placement.cluster].region
         yield Place(
             name=f"{placement.cluster}/{placement.pods}" + (f", choice {placement.choice}" if placement.choice > 1 else ""),
             asks=placement.asks,
@@ -60,7 +59,7 @@ def places(plan: Plan) -> Iterator[Place]:
             holds=tuple(holds(placement.host, placement.fits)),
             runners=span(placement.runner.span.min, placement.runner.span.max),
             held="-" if placement.error else str(placement.capacity),
-            hour="-" if placement.error else between(*runner_hour(placement, region)),
+            hour="-" if placement.error else between(*runner_hour(placement, plan.fleet.clusters[placement.cluster].region)),
             error=placement.error,
             runs_on="" if placement.of_runners else ", ".join((placement.runner_set, *placement.runner.labels)),
         )
@@ -209,8 +208,7 @@ def promises(plan: Plan, *, money: bool = True) -> Iterator[str]:
         scheduled = f", {usual:.0f} with schedules" if round(usual) != round(idle.usd * MONTH) else ""
         priced = idle.usd or not idle.unknown
         yield f"idle {bound}{idle.usd * MONTH:.0f} USD a month{scheduled}" if priced else "idle at an unknown price"
-    placed = [placement for placement in plan.placements if not placement.error and not placement.of_runners]
-    if placed:
+    if placed := [placement for placement in plan.placements if not placement.error and not placement.of_runners]:
         classes = {placement.runner_set for placement in placed}
         job = f" of {placed[0].runner_set}" if len(classes) == 1 else ""
         many = "" if job else f" ({len(classes)} classes)"

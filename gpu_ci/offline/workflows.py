@@ -71,8 +71,7 @@ def check_workflows(target: str, stack: str, root: Path, repository: str = "") -
     urls = [scope.url for scope in fleet.scopes.values()]
     if not repository and len(urls) > 1:
         raise InputError(f"--workflows-of: the stack serves {listed(urls)}; name that of the workflows, OWNER/REPOSITORY")
-    sets = served(fleet, repository)
-    if not sets and repository:
+    if not (sets := served(fleet, repository)) and repository:
         raise InputError(f"--workflows-of: no runner set takes jobs of {quoted(repository)}; the stack serves {listed(urls)}")
     return WorkflowCheck(stack, target, tuple(judge(job, sets) for job in seen.jobs))
 

@@ -207,8 +207,7 @@ class _Reference:
 
 def _alike(key: str, users: Iterable[str], rows: Mapping[str, Mapping[str, Row]]) -> list[str]:
     """The most models that have a key with the same value, default and meaning."""
-    groups = grouped((rows[user][key][:4], user) for user in users if key in rows[user])
-    return max(groups.values(), key=len)
+    return max(grouped((rows[user][key][:4], user) for user in users if key in rows[user]).values(), key=len)
 
 
 def _common(base: type, users: Sequence[str]) -> str:
@@ -243,8 +242,7 @@ def _below(page: str, text: str) -> str:
 
 def _bounds(schema: Mapping[str, Any]) -> str:
     least, most = schema.get("minimum"), schema.get("maximum")
-    above = schema.get("exclusiveMinimum")
-    if above is not None:
+    if (above := schema.get("exclusiveMinimum")) is not None:
         return f" above {above}" + (f", at most {most}" if most is not None else "")
     if least is not None:
         return f", {least} to {most}" if most is not None else f", at least {least}"

@@ -32,8 +32,7 @@ def calendar(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf
     columns = ("=last good day", "=days", "what", "used by", "after that day", "cost", "what to do")
     show_table(out, columns, [_row(end, end.last, day) for end in plan.ends if end.last is not None])
     out.print()
-    read = sorted({source.rpartition(", ")[2] for line in plan.bill for source in line.sources})
-    if read:
+    if read := sorted({source.rpartition(", ")[2] for line in plan.bill for source in line.sources}):
         show_line(out, f"Prices were read from {read[0]} to {read[-1]}. No end of a price is published.", "dim")
     if endless := [end.use.life.what for end in plan.ends if end.last is None]:
         show_line(out, f"No end published: {', '.join(endless)}.", "dim")

@@ -34,15 +34,13 @@ def charts(
 def _of(stack: str, file: Path | None) -> list[str]:
     """The charts of a stack, each once."""
     fleet = read_fleet(stack, file)
-    names = {chart.chart for name, cluster in fleet.clusters.items() for chart in installed(cluster, name, fleet.github)}
-    return sorted(names)
+    return sorted({chart.chart for name, cluster in fleet.clusters.items() for chart in installed(cluster, name, fleet.github)})
 
 
 def _compare(helm: str, name: str, keep: Path | None) -> bool:
     """Print the line of a chart. Returns whether its repository has the recorded digest, or no digest is recorded."""
     chart = CHARTS[name]
-    now = chart_digest(helm, chart, keep)
-    if now == chart.sha256:
+    if (now := chart_digest(helm, chart, keep)) == chart.sha256:
         state = f"ok: {name} {chart.version} sha256:{now}"
     elif chart.sha256:
         state = f"differs: {name} {chart.version} is sha256:{now}, recorded is sha256:{chart.sha256}"

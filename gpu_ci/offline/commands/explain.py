@@ -36,7 +36,6 @@ def _json(explanation: Explanation) -> dict[str, Any]:
 def _pods(stack: str, target: str) -> list[Pod]:
     """The pods of every object below a path. Raises InputError if none of them has a pod."""
     created = (pod_of(manifest.place, manifest.resource.inputs) for manifest in read_tree(stack, target).manifests)
-    pods = [pod for pod in created if pod is not None]
-    if not pods:
+    if not (pods := [pod for pod in created if pod is not None]):
         raise InputError(f"POD.yaml: {target} has no object with a pod; name a Pod, a Job or another object that creates pods")
     return pods

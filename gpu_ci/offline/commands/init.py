@@ -85,8 +85,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
     provider = asked.choice("provider", "Where do the jobs run?", PROVIDERS)
     # The choices for all other answers depend on it.
     asked.require()
-    here = ask.STARTERS[provider]
-    if here.reads and not (found and found.groups):
+    if (here := ask.STARTERS[provider]).reads and not (found and found.groups):
         why = f"--provider {provider}: it reads the GPU nodes of a cluster"
         raise InputError(f"{why}; give --from-context with a context that has some")
     if found is not None and not provider.startswith("existing"):

@@ -33,8 +33,7 @@ def _report(classes: tuple[Starts, ...], out: Console) -> None:
         where = f"{runners.cluster}/{runners.runner_set}, {runners.where}"
         show_line(out, f"{where}, {runners.idle} USD an hour idle: the first job finds {runners.finds}", "bold")
         columns = ("=phase", f"cold, finds {runners.cold.finds}", f"warm, finds {runners.warm.finds}")
-        phases = zip(runners.cold.phases, runners.warm.phases, strict=True)
-        rows = [(cold.name, str(cold), str(warm)) for cold, warm in phases]
+        rows = [(cold.name, str(cold), str(warm)) for cold, warm in zip(runners.cold.phases, runners.warm.phases, strict=True)]
         show_table(out, columns, rows, total=("all", str(runners.cold), str(runners.warm)))
         out.print()
     show_line(out, _ABOUT)

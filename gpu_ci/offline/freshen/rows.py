@@ -61,8 +61,7 @@ class Tables:
         before = dict(self._new)
         try:
             for edit in edits:
-                change = _row if edit.file.endswith(".toml") else _cells
-                self._new[edit.file] = change(self.text(edit.file), edit)
+                self._new[edit.file] = (_row if edit.file.endswith(".toml") else _cells)(self.text(edit.file), edit)
         except BaseException:
             self._new = {**self._old, **before}
             raise
@@ -105,8 +104,7 @@ def _cells(text: str, edit: Edit) -> str:
     head, *lines = text.splitlines()
     columns = next(csv.reader([head]))
     rows = [next(csv.reader([line])) for line in lines]
-    keys = [tuple(row[: len(edit.row)]) for row in rows]
-    if edit.row in keys:
+    if edit.row in (keys := [tuple(row[: len(edit.row)]) for row in rows]):
         at = keys.index(edit.row)
         values = dict(zip(columns, rows[at], strict=True)) | dict(edit.fields)
         lines[at] = _line(values[column] for column in columns)

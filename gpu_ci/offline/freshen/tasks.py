@@ -66,8 +66,7 @@ def runner_releases(ask: Asking) -> Iterator[Edit]:
     rows = {row["version"]: row["released"] for row in ask.tables.csv(_RUNNERS)}
     oldest = min(map(numbers, rows))
     for release in github.releases(ask.web, "runner", rf"v({_NUMBER})"):
-        day = release.day.isoformat()
-        if numbers(release.version) > oldest and rows.get(release.version) != day:
+        if numbers(release.version) > oldest and rows.get(release.version) != (day := release.day.isoformat()):
             yield ask.edit((release.version,), f"releases of {PROJECTS['runner']}", {"released": day}, file=_RUNNERS)
 
 
@@ -75,8 +74,7 @@ def runner_image(ask: Asking) -> Iterator[Edit]:
     """The newest runner by digest. Taken at once."""
     rows = {row["version"]: row["released"] for row in ask.tables.csv(_RUNNERS)}
     name, tag, _ = split(ask.tables.versions()["images"]["actions-runner"]["reference"])
-    newest = max(rows, key=numbers)
-    if numbers(newest) > numbers(tag):
+    if numbers(newest := max(rows, key=numbers)) > numbers(tag):
         fields = {"reference": f"{name}:{newest}@{registry.tagged(ask.web, name, newest).digest}", "released": rows[newest]}
         yield ask.edit(("images", "actions-runner"), f"registry {name}", fields | NO_END)
 
@@ -172,8 +170,7 @@ def eks_images(ask: Asking) -> Iterator[Edit]:
         for minor, row in rows.items():
             if minor in newest or release.version <= build_of(row["ami-release"]):
                 continue
-            image = eks.node_image(release.notes, minor)
-            if image is not None and build_of(image.release) != release.version:
+            if (image := eks.node_image(release.notes, minor)) is not None and build_of(image.release) != release.version:
                 raise SourceError(f"the notes of v{release.version} name the release {image.release}")
             if image is not None and not image.driver:
                 ask.notes.append(f"kubernetes.{minor}: {image.release} is newer, but its notes name no driver; not taken")
@@ -225,8 +222,7 @@ def autoscaler(ask: Asking) -> Iterator[Edit]:
     releases = list(github.releases(ask.web, "autoscaler", rf"cluster-autoscaler-({_NUMBER})", pages=3))
     for minor, row in data["kubernetes"].items():
         tag, _, digest = row["cluster-autoscaler"].partition("@")
-        newest = _newest(ask, releases, minor, tag)
-        if newest or not digest:
+        if (newest := _newest(ask, releases, minor, tag)) or not digest:
             tag = f"v{newest.version}" if newest else tag
             fields = {"cluster-autoscaler": f"{tag}@{registry.tagged(ask.web, name, tag).digest}"}
             yield ask.edit(("kubernetes", minor), f"{PROJECTS['autoscaler']} and {name}", fields, part="autoscaler")
@@ -236,8 +232,7 @@ def talos(ask: Asking) -> Iterator[Edit]:
     """The newest release of each Talos minor, with the drivers of its extensions."""
     releases = list(github.releases(ask.web, "talos", rf"v({_NUMBER})", pages=2, size=50))
     for minor, row in ask.tables.versions()["talos"].items():
-        newest = _newest(ask, releases, minor, row["release"])
-        if newest is None:
+        if (newest := _newest(ask, releases, minor, row["release"])) is None:
             continue
         url = f"{ADDRESSES['files']}/{PROJECTS['talos-extensions']}/v{newest.version}/nvidia-gpu/vars.yaml"
         text = ask.web.get(url, 1_000_000).body.decode(errors="replace")

@@ -96,8 +96,7 @@ def _machine(name: str) -> hardware.Machine:
 def _serve(stack: GrowingStack, cluster: str, name: str, parts: Sequence[Part], answers: Answers) -> None:
     """Put pools behind those of a class, or into a new class."""
     path = stack.at(cluster, "runners", name)
-    of_class = stack.draft.value(path)
-    if of_class is None:
+    if (of_class := stack.draft.value(path)) is None:
         _write_class(stack, cluster, Jobs(name, tuple(parts), 1, NAMED, extra=answers.starter.of_pods))
     elif "pools" in of_class:
         for part in parts:
@@ -161,8 +160,7 @@ def add_region(stack: GrowingStack, source: str, region: str, name: str | None) 
     settings, answers = stack.fleet.clusters[source], stack.answers(source)
     if settings.found is not None:
         raise InputError(f"clusters.{source}: exists already, and a copy would name the same cluster; use gpu-ci add cluster")
-    region = one_of("REGION", region, regions(answers.provider))
-    if region == settings.region:
+    if (region := one_of("REGION", region, regions(answers.provider))) == settings.region:
         raise InputError(f"REGION: cluster {source} is in {region} already; give another region, or add a pool")
     name = name or answers.starter.cluster_name(region)
     stack.require_new("cluster", stack.at(name))
@@ -255,8 +253,7 @@ def _insert(stack: GrowingStack, draft: Draft, name: str, same_as: str, budget: 
 
 def _set_apart(draft: Draft, path: Keys) -> None:
     """Remove the labels of a class, so that only jobs that name it run there."""
-    keys = [key for key in ("labels", "sameAs") if draft.value((*path, key))]
-    if "labels" in keys:
+    if "labels" in (keys := [key for key in ("labels", "sameAs") if draft.value((*path, key))]):
         for key in keys:
             draft.remove((*path, key))
         draft.comment(path, NAMED)

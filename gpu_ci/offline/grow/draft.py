@@ -64,13 +64,11 @@ class Draft:
         if self.value(path) is None and path[-1] not in holder.parts:
             self.add(path[:-1], [f"{path[-1]}:", *(f"  {line}" for line in lines)], "runners")
             return
-        part = self._part(path)
-        if part.parts:
+        if (part := self._part(path)).parts:
             self._add_beside(part, lines, before)
         elif holder.kind == "block":
             # Nothing, null or {}: the entry goes below the key.
-            start = part.key_end + len(self.text[part.key_end : part.start].rstrip(" "))
-            self._replace(start, part.end, "")
+            self._replace(part.key_end + len(self.text[part.key_end : part.start].rstrip(" ")), part.end, "")
             self._write(self._next(part.key_end), self._indented(lines, self._column(part.at) + self._step))
         else:
             self._replace(part.start, part.end, f"{{{_in_braces(lines)}}}")
@@ -135,8 +133,7 @@ class Draft:
             if key not in part.parts:
                 how = "a merge key gives it" if "<<" in part.parts else "it is not in the file"
                 raise InputError(f"{self.name}: {'.'.join(map(str, path[: depth + 1]))}: {how}; edit it by hand")
-            part = part.parts[key]
-            if part.kind == "alias":
+            if (part := part.parts[key]).kind == "alias":
                 line = self.text.count("\n", 0, part.start) + 1
                 where = f"{self.name}:{line}: {'.'.join(map(str, path[: depth + 1]))}"
                 why = f"{where}: is the alias {self.text[part.start : part.end]}"
@@ -203,8 +200,7 @@ class Draft:
         ahead = self.text[self._line(parts[0].at) : parts[0].at]
         column = _indent(ahead) if ahead.strip(" -") else len(ahead)
         if all(part.kind == "flow" and part.parts for part in parts):
-            head = [line for line in lines if line.startswith("#")]
-            short = [*head, _in_braces(lines)]
+            short = [*[line for line in lines if line.startswith("#")], _in_braces(lines)]
             if not any(re.match(" +#", line) for line in lines) and len(short[-1]) + column <= _WIDTH:
                 lines = short
         rows = self._indented(lines, column)

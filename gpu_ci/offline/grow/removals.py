@@ -24,8 +24,7 @@ def remove_entry(stack: GrowingStack, kind: str, cluster: str | None, name: str,
     """Remove an entry of one of KINDS. With `references` also what names it, where that works without. Raises InputError."""
     if kind == "pool":
         cluster = stack.cluster(cluster)
-        path = _entry(stack, kind, stack.at(cluster, "pools", name))
-        _remove(stack, kind, path, _of_pool(stack, cluster, name), references)
+        _remove(stack, kind, _entry(stack, kind, stack.at(cluster, "pools", name)), _of_pool(stack, cluster, name), references)
     elif kind == "class":
         _remove_class(stack, stack.cluster(cluster), name, references)
     else:
@@ -59,8 +58,7 @@ def _remove_class(stack: GrowingStack, cluster: str, name: str, references: bool
     own = stack.draft.value(path)
     pools = [own["pool"]] if "pool" in own else own.get("pools", [])
     alone = [pool for pool in pools if all(place[: len(path)] == path for place in _of_pool(stack, cluster, pool))]
-    behind = [pool for pool in alone if stack.fleet.clusters[cluster].pools[pool].role == FALLBACK]
-    if behind and not references:
+    if (behind := [pool for pool in alone if stack.fleet.clusters[cluster].pools[pool].role == FALLBACK]) and not references:
         raise InputError(f"NAME: only class {name} uses fallback pool {behind[0]}; add {_OPTION} to remove its pools too")
     _remove(stack, "class", path, places, references)
     for pool in alone if references else ():
@@ -80,8 +78,7 @@ def _cluster_of(stack: GrowingStack, region: str) -> str:
     """The only cluster in a region. Raises InputError."""
     regions = dict.fromkeys(one.region for _, one in stack.fleet.clusters_by_name())
     member("REGION", "the stack has no cluster there", region, regions)
-    names = [name for name, one in stack.fleet.clusters_by_name() if one.region == region]
-    if len(names) > 1:
+    if len(names := [name for name, one in stack.fleet.clusters_by_name() if one.region == region]) > 1:
         raise InputError(f"REGION: {region} has several clusters; write gpu-ci remove cluster with one of: {', '.join(names)}")
     return names[0]
 

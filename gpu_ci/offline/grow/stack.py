@@ -39,8 +39,7 @@ class GrowingStack:
         self.before = read_bytes(self.path).decode("utf-8")
         self.draft = Draft(str(from_here(config.path)), self.before)
         written = self.draft.value(("config",))
-        key = next((key for key in _KEYS if key in written), None)
-        if key is None:
+        if (key := next((key for key in _KEYS if key in written), None)) is None:
             raise InputError(f"{self.draft.name}: has no {_KEYS[0]}; only clusters of this file can grow")
         self.clusters: Keys = ("config", key)
         self.notes: list[str] = []
@@ -68,8 +67,7 @@ class GrowingStack:
     def answers(self, cluster: str, gpu: str = "") -> Answers:
         """The answers of `init` for this cluster. Raises InputError for a provider that sells no machines."""
         settings = self.fleet.clusters[cluster]
-        starter = provider_of(settings).starter
-        if starter is None or starter.owns or starter.reads:
+        if (starter := provider_of(settings).starter) is None or starter.owns or starter.reads:
             why = "has machines of your own or nodes that exist already, which no command can choose"
             rule = f"clusters.{cluster}: provider {settings.provider} {why}"
             raise InputError(f"{rule}; write this part by hand (docs/settings.md)")

@@ -58,14 +58,12 @@ class Answers(Record):
     @property
     def zones(self) -> tuple[str, ...]:
         """Zones of the nodes. On OCI with an example of a tenancy's prefix."""
-        prefix = self.starter.zone_prefix
-        return tuple(prefix + zone for zone in zones_of(self.region))
+        return tuple(self.starter.zone_prefix + zone for zone in zones_of(self.region))
 
 
 def one_of(flag: str, value: str, known: Collection[str]) -> str:
     """The known value that a text names; upper case, spaces and hyphens do not matter. Raises InputError."""
-    folded = {_folded(choice): choice for choice in known}
-    if _folded(value) not in folded:
+    if _folded(value) not in (folded := {_folded(choice): choice for choice in known}):
         hint = f"{instead(value, known, '')} ".lstrip()
         raise InputError(f"{flag}: not known; got {quoted(value)}; {hint}give one of: {', '.join(known)}")
     return folded[_folded(value)]
@@ -105,8 +103,7 @@ def budget(text: str) -> float:
 def jobs(text: str, provider: str) -> tuple[str, ...]:
     """The kinds of jobs from a list with commas. Raises InputError for an unknown kind, and for one that the provider lacks."""
     kinds = jobs_of(provider)
-    words = [word for word in text.split(",") if word.strip()]
-    if not words:
+    if not (words := [word for word in text.split(",") if word.strip()]):
         raise InputError(f"--jobs: name at least one of: {', '.join(kinds)}")
     return tuple(dict.fromkeys(one_of(f"--jobs of provider {provider}", word, kinds) for word in words))
 

@@ -53,10 +53,8 @@ def prepared(answers: Answers, found: Found | None, root: Path, day: date, sets:
     with TemporaryDirectory(prefix="gpu-ci-init-") as name:
         path = Path(name) / f"Pulumi.{answers.stack}.yaml"
         answers, fleet = _sized(answers, found, path, root, day, sets)
-        values = stacks_text(root) + tables(answers, fleet, day)
-        plan, files = plan_with(answers.stack, root, path, STACKS, values, as_of=day)
-        faults = [refusal.error for refusal in plan.refused] + [verdict.message for verdict in plan.blocked()]
-        if faults:
+        plan, files = plan_with(answers.stack, root, path, STACKS, stacks_text(root) + tables(answers, fleet, day), as_of=day)
+        if faults := [refusal.error for refusal in plan.refused] + [verdict.message for verdict in plan.blocked()]:
             raise InputError(f"the fleet of these answers does not pass its own plan: {faults[0]}; give other answers")
         files = {path.name: path.read_text(encoding="utf-8"), **files}
     return New(answers, files, plan)

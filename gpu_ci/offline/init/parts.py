@@ -102,8 +102,7 @@ def runner_sets(answers: Answers, most: int) -> Iterator[Jobs]:
 
 def _for_tests(model: str, types: tuple[Machine, ...], most: int) -> tuple[Part, ...]:
     """A single node is on demand, because spot needs a second one and a pool behind it."""
-    on_spot = all(map(hardware.preemptible, types))
-    if not on_spot or most == 1:
+    if not (on_spot := all(map(hardware.preemptible, types))) or most == 1:
         # A pool for jobs that may be interrupted has to be on spot.
         return (Part(model, types[:1], ON_DEMAND, "release" if on_spot else "burst", most),)
     return Part(f"{model}-spot", types, SPOT, "burst", most), fallback(model, types)
@@ -131,8 +130,7 @@ def small(answers: Answers, *, cheapest: bool = False) -> tuple[Machine, ...]:
 
 def large(answers: Answers) -> Machine:
     """The machine for training: with two to four GPUs, or with more if there is no such machine. Raises InputError."""
-    several = [machine for machine in offered(answers.provider, answers.region, answers.gpu) if machine.gpus > 1]
-    if not several:
+    if not (several := [machine for machine in offered(answers.provider, answers.region, answers.gpu) if machine.gpus > 1]):
         why = f"--jobs: training needs a machine with several GPUs, and {answers.provider} has none with {answers.gpu}"
         raise InputError(f"{why}; leave training out, or choose another --gpu")
     return max((each for each in several if each.gpus <= 4), key=lambda each: each.gpus, default=several[0])

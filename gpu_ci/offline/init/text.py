@@ -67,13 +67,12 @@ def _values(
     here = answers.starter
     if found is not None and here.reads:
         # Its GPU nodes are there.
-        groups = [Part(group.name, (group.machine,), "", "", group.count) for group in found.groups]
         return {
             "context": scalar(found.context),
             "installed": _installed(found),
             "enablement": found.enablement,
             "pools": _below("pools", found.groups),
-            "runners": _sets(answers, groups),
+            "runners": _sets(answers, [Part(group.name, (group.machine,), "", "", group.count) for group in found.groups]),
         }
     if here.owns:
         return _owned(answers)
@@ -82,7 +81,6 @@ def _values(
     runners = [line for jobs in sets for line in jobs.lines()]
     runners += _machines(answers, zones, most) if containers else []
     version, its_zones = (found.version, found.zones) if found else ("", ())
-    wanted = Wanted(answers.region, version, its_zones, answers.zones[:2], containers, bool(sets))
     return {
         "region": answers.region,
         "zones": zones,
@@ -95,7 +93,7 @@ def _values(
         "cluster_name": scalar(found.cluster) if found and found.cluster else "platform",
         "installed": _installed(found) if found else _ASKED,
         "enablement": found.enablement if found else "device-plugin",
-        **here.values(wanted),
+        **here.values(Wanted(answers.region, version, its_zones, answers.zones[:2], containers, bool(sets))),
     }
 
 
@@ -106,8 +104,7 @@ def _below(key: str, parts: Iterable[Part | Group]) -> list[str]:
 
 
 def _machines(answers: Answers, zones: str, most: int) -> Iterator[str]:
-    shape = small(answers)[0]
-    if shape.bare_metal:
+    if (shape := small(answers)[0]).bare_metal:
         raise InputError(f"--jobs: containers needs a VM shape, and the cloud has none with {answers.gpu}; choose another --gpu")
     return _filled(
         "vm",

@@ -138,8 +138,7 @@ def line_of(manifest: Manifest, message: str) -> int:
     keys = manifest.keys
     # A message of a runner set policy about an object in the namespace of the sets starts with the namespace.
     for step in _steps(re.sub(r'namespace "[^"]*": ', "", message, count=1)):
-        keys = (*keys, step)
-        if keys not in manifest.lines:
+        if (keys := (*keys, step)) not in manifest.lines:
             break
         line = manifest.lines[keys]
     return line

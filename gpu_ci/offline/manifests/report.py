@@ -65,8 +65,7 @@ def _result(check: Check, console: Console, blocked: Collection[Verdict], strict
     outcomes = [outcome for outcome in check.outcomes if outcome.judged or outcome.broken]
     found = f"{counted(len(check.tree.manifests), 'object', 'objects')} in {counted(check.tree.files, 'file', 'files')}"
     facts = f"{found}; policies that judged: {states(outcomes) or 'none'}."
-    passes = check.passes(strict)
-    show_line(console, verdict_line(facts, blocked, check.unread(strict)), "bold green" if passes else "bold red")
+    show_line(console, verdict_line(facts, blocked, check.unread(strict)), "bold green" if check.passes(strict) else "bold red")
 
 
 def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:
@@ -74,8 +73,7 @@ def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:
     blocked = check.blocked(strict)
     annotations = []
     for finding in check.findings:
-        fails = finding.verdict in blocked
-        if fails or finding.verdict.kind == "violation":
+        if (fails := finding.verdict in blocked) or finding.verdict.kind == "violation":
             file = shown_from(Path.cwd(), Path(finding.manifest.file)) if finding.manifest is not None else ""
             message = f"{finding.label}: {finding.verdict.message}"
             level = "error" if fails else "warning"

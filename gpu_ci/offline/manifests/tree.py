@@ -216,8 +216,7 @@ def _is_object(where: str, body: Mapping[str, Any]) -> bool:
 def _named(where: str, body: Mapping[str, Any]) -> tuple[str, str]:
     words = []
     for key, form, rule in (("apiVersion", _VERSION, "v1 or group/version"), ("kind", _KIND, "one word, such as Deployment")):
-        value = body[key]
-        if not isinstance(value, str) or not form.fullmatch(value):
+        if not isinstance(value := body[key], str) or not form.fullmatch(value):
             advice = " (a template: check the output of `helm template`)" if isinstance(value, str) and "{{" in value else ""
             raise InputError(f"{where}: {key} must be {rule}; got {quoted(value)}{advice}; correct it")
         words.append(value)

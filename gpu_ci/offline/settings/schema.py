@@ -98,16 +98,14 @@ def example_of(model: type[BaseModel], field: str) -> list[object]:
     """The first value of a field in a file, as a list for the keyword `examples`: of the model itself, else of a similar one."""
     owner = next(base for base in model.__mro__ if field in inspect.get_annotations(base))
     similar = (values[field] for other_model, values in _examples().items() if field in values and issubclass(other_model, owner))
-    examples = _examples().get(model, {}).get(field) or next(similar, [])
-    return examples[:1]
+    return (_examples().get(model, {}).get(field) or next(similar, []))[:1]
 
 
 @cache
 def _examples() -> dict[type, dict[str, list[object]]]:
     values: dict[type, dict[str, list[object]]] = {}
     for path in stack_files():
-        fleet = read_fleet(path.name.split(".")[1], path)
-        for owner, field, value in written_settings(fleet, config_of(path)):
+        for owner, field, value in written_settings(read_fleet(path.name.split(".")[1], path), config_of(path)):
             # Longer mappings are written key by key.
             if len(str(value)) <= 70:
                 values.setdefault(owner, {}).setdefault(field, []).append(value)
@@ -239,8 +237,7 @@ class _Schema(GenerateJsonSchema):
 
 def _default(field: FieldInfo, duration: bool) -> Any:
     """The default of a field as a stack file would have it. None for a required field, and for one without a default value."""
-    value = None if field.is_required() else field.get_default(call_default_factory=True)
-    if value in (None, ""):
+    if (value := None if field.is_required() else field.get_default(call_default_factory=True)) in (None, ""):
         return None
     adapter = TypeAdapter(field.rebuild_annotation())
     written = adapter.dump_python(value, mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)

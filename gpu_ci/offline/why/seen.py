@@ -37,8 +37,7 @@ def see(repository: Repository, number: int) -> Seen:
     if all(job.status != QUEUED for job in jobs):
         return Seen(repository, run, jobs, jobs, whole=True, groups=None)
     lists = [repository.runs(_MOST_RUNS, status=status) for status in (RUNNING, QUEUED)]
-    others = {run.id for runs, _ in lists for run in runs} - {number}
-    beside, gone = repository.jobs_of(sorted(others))
+    beside, gone = repository.jobs_of(sorted({run.id for runs, _ in lists for run in runs} - {number}))
     whole = not gone and all(total <= len(runs) for runs, total in lists)
     return Seen(repository, run, jobs, (*jobs, *beside), whole, _groups(repository), gone)
 
