@@ -109,11 +109,10 @@ def checked(path: str, value: pulumi.Input[str], check: Callable[[str], object],
 
 def typed(path: str, value: pulumi.Input[str], kind: Any) -> pulumi.Input[str]:
     """The value, checked as `checked` does by the type of a settings field. The type's own message applies."""
-    adapter = TypeAdapter(kind)
 
     def accept(text: str) -> bool:
         try:
-            adapter.validate_python(text)
+            TypeAdapter(kind).validate_python(text)
         except ValidationError as error:
             raise wrong(path, error.errors()[0]["msg"], shown(text)) from None
         return True

@@ -4,13 +4,13 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict, cast
 
 import pulumi
 import pulumi_aws as aws
 from pydantic import Field
 
-from components.arguments import checked, require, settings, typed, wrong
+from components.arguments import checked, require, settings, typed
 from components.component import PackagedComponent, Text
 from components.eks.launch import interfaces, launch_template
 from components.eks.live_sizes import LiveSizes
@@ -261,8 +261,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
             plain.setdefault("clusterLabel", cluster_name)
         pool = settings(NodeGroupSettings, plain, cls._paths)
         zones = [pool.reservation.zone] if pool.reservation is not None else list(subnets)
-        if missing := [zone for zone in zones if zone not in subnets]:
-            raise wrong("subnetIds", f"the reservation is in {missing[0]}; add the subnet of that zone")
+        require(zones[0] in subnets, "subnetIds", f"the reservation is in {zones[0]}; add the subnet of that zone")
         fix = "EFA interfaces need the security group of the cluster; add it"
         require(not pool.efa_interfaces or group is not None, "securityGroupId", fix)
         joins = [key for key in _JOINING if key in inputs]
@@ -270,8 +269,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
         for key in _JOINING:
             require(pool.image_id is not None or key not in joins, key, "AWS' image gets it from EKS; remove it, or add amiId")
             require(pool.image_id is None or key in joins, key, fix)
-        arn = inputs["nodeRoleArn"]
-        if isinstance(arn, str):
+        if isinstance(arn := inputs["nodeRoleArn"], str):
             typed("nodeRoleArn", arn, Principal)
         else:
             fix = "not an ARN; pass the arn of the role, not its name or id"
@@ -362,13 +360,10 @@ class GpuNodeGroup(PackagedComponent[Read]):
 
     def _placement_group(self, name: str, pool: EksPool) -> Text | None:
         """The name of a pool's placement group: of an existing one, or of the new one `<name>-placement`. None without one."""
-        group = pool.placement_group
-        if group is None or group.name is not None:
+        if (group := pool.placement_group) is None or group.name is not None:
             return group.name if group else None
         kind = {"strategy": group.strategy, "partition_count": group.partitions}
-        created = aws.ec2.PlacementGroup(f"{name}-placement", **kind, opts=self._child)
-        group_name: pulumi.Output[str] = created.name
-        return group_name
+        return cast("Text", aws.ec2.PlacementGroup(f"{name}-placement", **kind, opts=self._child).name)
 
 
 def _repair(pool: NodeGroupSettings, nodes: Scale) -> dict[str, Any]:
@@ -392,9 +387,8 @@ def _warm_pool(pool: EksPool, share: Scale | None) -> dict[str, Any] | None:
     """
     if pool.warm is None or share is None:
         return None
-    state, reuse = pool.warm.state.upper(), pool.warm.reuse_on_scale_in
     sizes = {"min_size": share.min, "max_group_prepared_capacity": share.max}
-    return {**sizes, "pool_state": state, "reuse_on_scale_in": reuse}
+    return {**sizes, "pool_state": pool.warm.state.upper(), "reuse_on_scale_in": pool.warm.reuse_on_scale_in}
 
 
 def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[scheduling.Taint]) -> Text | None:
@@ -409,8 +403,7 @@ def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[schedulin
         return _base64(user_data(config, joining_spec(name, endpoint, authority, cidr, labels, taints)))
 
     known = (args.cluster_name, args.cluster_endpoint, args.cluster_certificate_authority, args.service_cidr)
-    later: pulumi.Output[str] = pulumi.Output.all(*known).apply(joined)
-    return later
+    return cast("Text", pulumi.Output.all(*known).apply(joined))
 
 
 def _base64(text: str) -> str:

@@ -80,6 +80,4 @@ def joining(cluster: pulumi.Output[aws.eks.Cluster]) -> dict[str, pulumi.Output[
 def part_of(cluster: aws.eks.Cluster | None, key: str, inner: str = "") -> Any:
     """A value of the control plane. A simulated cloud may report none. Then it is empty."""
     value: Any = getattr(cluster, key, None)
-    if value is None or not inner:
-        return value or ""
-    return value.apply(lambda part: getattr(part, inner, None) or "")
+    return value.apply(lambda part: getattr(part, inner, None) or "") if value is not None and inner else value or ""

@@ -37,8 +37,7 @@ class EksNetwork(Component[EksCluster, Collection[str]]):
         cidrs = {zone: _cidrs(network.new_cidr, zone) for zone in zones}
         public = {zone: self._subnet("public", vpc, zone, cidrs[zone][0]) for zone in zones}
         access = [self._association(f"public-{zone}", subnet, public_routes) for zone, subnet in public.items()]
-        with_nat = zones[: network.nat_count(len(zones))]
-        gateways = [self._nat(zone, public[zone], [gateway, *access]) for zone in with_nat]
+        gateways = [self._nat(zone, public[zone], [gateway, *access]) for zone in zones[: network.nat_count(len(zones))]]
         tables: dict[str, pulumi.Output[str]] = {}
         self.private_subnets = {}
         for index, zone in enumerate(zones):

@@ -1,6 +1,7 @@
 """How a chart gets into a cluster: as a Helm release, or as an ArgoCD Application in Git."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -41,9 +42,8 @@ def deliver(
         return custom(logical_name, application(chart, git), parent=parent, depends_on=depends_on)
     waits = pulumi.ResourceOptions(parent=parent, depends_on=[*depends_on], replace_on_changes=[*replace_on])
     waits.ignore_changes, waits.delete_before_replace = [*keeps], True
-    oci, options = chart.repository.startswith("oci://"), pulumi.ResourceOptions()
-    if value := replace_on_items:
-        options = unordered(f"values.{value}", chart.values[value])
+    oci, value = chart.repository.startswith("oci://"), replace_on_items
+    options = unordered(f"values.{value}", chart.values[value]) if value else pulumi.ResourceOptions()
     release = kubernetes.helm.v3.Release(
         logical_name,
         name=chart.name,
@@ -62,5 +62,4 @@ def deliver(
     if value:
         deployed = release.values.apply(lambda values: None if values is None else values.get(value, ()))
         require_items(f"values.{value}", chart.values[value], release.urn, deployed)
-    made: pulumi.Resource = release
-    return made
+    return cast("pulumi.Resource", release)

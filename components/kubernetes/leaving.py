@@ -48,8 +48,7 @@ def leave(inside: Inside, after: Resources, owner: Owner | None = None) -> None:
                 # A class that comes back has the generations that it had.
                 generations.keep(f"{inside.name}/{of_class}")
                 generations.keep(f"{set_name}-chart")
-                stays = partial(_stay, of_class, set_name, of_set, inside, after, of)
-                until_idle(set_name, of_set, inside.opts, stays)
+                until_idle(set_name, of_set, inside.opts, partial(_stay, of_class, set_name, of_set, inside, after, of))
 
 
 def removed(cluster: str, kept: Iterable[str], generations: Generations | None) -> dict[str, Mapping[tuple[str, str], Objects]]:
@@ -130,8 +129,8 @@ def declare(objects: Objects, parent: pulumi.Resource, after: Resources, iam: pu
 
 def _marked(outputs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Inputs of an instance pool that leaves: its tags, with the mark by which policies know it, and what stays as it is."""
-    kept = [key for key in outputs if key != _TAGS]
-    return {_TAGS: {**(outputs.get(_TAGS) or {}), LEAVING.key: LEAVING.value}}, kept
+    tags = {**(outputs.get(_TAGS) or {}), LEAVING.key: LEAVING.value}
+    return {_TAGS: tags}, [key for key in outputs if key != _TAGS]
 
 
 def _idle(outputs: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -1,6 +1,6 @@
 """What components of one OKE cluster share, and the component of a cluster that exists already."""
 
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pulumi_oci as oci
@@ -67,8 +67,7 @@ class InCluster(Record):
     @property
     def iam(self) -> pulumi.ProviderResource:
         """The provider of the tenancy's home region, which writes policies."""
-        home: pulumi.ProviderResource = self.cluster.home_provider or self.cloud
-        return home
+        return cast("pulumi.ProviderResource", self.cluster.home_provider or self.cloud)
 
     @property
     def tags(self) -> dict[str, str]:

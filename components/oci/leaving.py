@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -108,8 +108,7 @@ def _label(pool: LivePool) -> str:
 
 
 def _size(pool: LivePool) -> int:
-    size: int = pool.node_config_details[0].size
-    return size
+    return cast("int", pool.node_config_details[0].size)
 
 
 def _as_it_is() -> list[str]:

@@ -66,8 +66,7 @@ class MetricsGateway(Component[NewCluster, Gateway]):
         config, wall = declare("config", space), declare("network", space)
         agents = declare("agents", space, config, wall)
         late = pulumi.Output.all(subnet_id, group_id).apply(lambda ids: gateway_annotations(self.gateway, *ids))
-        metadata = objects["service"]["metadata"] | {"annotations": late}
-        declare("service", space, agents, *rules, metadata=metadata)
+        declare("service", space, agents, *rules, metadata=objects["service"]["metadata"] | {"annotations": late})
 
     def _open(self, role: str, source: Text, target: Text, first: int, last: int, why: str) -> list[pulumi.Resource]:
         """The two rules by which the group `source` reaches TCP ports of the group `target`."""

@@ -4,7 +4,7 @@ import ipaddress
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 import pulumi
 import pulumi_oci as oci
@@ -269,14 +269,10 @@ class OkeGpuCluster(PackagedComponent[Read]):
 
     def _kubeconfig(self, settings: OkeCluster) -> pulumi.Output[str]:
         """Read from OKE, because only OKE knows the cluster's CA. Unknown until the cluster exists."""
-        file = oci.containerengine.get_cluster_kube_config_output(
-            cluster_id=self.cluster_id,
-            endpoint="PRIVATE_ENDPOINT" if settings.endpoint.private else "PUBLIC_ENDPOINT",
-            token_version="2.0.0",  # noqa: S106 - a format, not a token
-            opts=pulumi.InvokeOutputOptions(parent=self),
-        )
-        content: pulumi.Output[str] = file.content
-        return content
+        endpoint = "PRIVATE_ENDPOINT" if settings.endpoint.private else "PUBLIC_ENDPOINT"
+        opts, version = pulumi.InvokeOutputOptions(parent=self), "2.0.0"
+        file = oci.containerengine.get_cluster_kube_config_output(self.cluster_id, endpoint, token_version=version, opts=opts)
+        return cast("pulumi.Output[str]", file.content)
 
     def _system_pool(self, name: str, args: Read) -> oci.containerengine.NodePool:
         settings, pool = args.settings, args.settings.system

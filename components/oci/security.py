@@ -140,6 +140,5 @@ def everything_but(*left_out: str) -> list[str]:
 
 
 def _without(block: ipaddress.IPv4Network, network: ipaddress.IPv4Network) -> list[ipaddress.IPv4Network]:
-    if block.subnet_of(network):
-        return []
-    return list(block.address_exclude(network)) if network.subnet_of(block) else [block]
+    rest = list(block.address_exclude(network)) if network.subnet_of(block) else [block]
+    return [] if block.subnet_of(network) else rest

@@ -85,8 +85,7 @@ def _cluster(name: str, settings: OkePools, fleet: Fleet, context: Context, gone
         return NewCluster(name, settings, context, made, network, cloud)
     if isinstance(settings, settings_of_existing.ExistingOkeCluster):
         network = settings.existing.network_compartment or settings.compartment
-        cluster = ExistingOkeCluster(name, opts, settings, context)
-        return InCluster(name, settings, context, cluster, network, cloud)
+        return InCluster(name, settings, context, ExistingOkeCluster(name, opts, settings, context), network, cloud)
     raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
 
 
@@ -138,8 +137,7 @@ def _stored(inside: Inside, here: NewCluster) -> Inside:
 
 def _gateway(here: NewCluster) -> MetricsGateway | None:
     """The gateway to which machines push metrics; None if none of them can."""
-    receiver = gateway(here.settings)
-    if receiver is None:
+    if (receiver := gateway(here.settings)) is None:
         return None
     opts = from_registry(here.settings.mirror, [here.cloud, here.cluster.kubernetes_provider])
     return MetricsGateway(f"{here.name}-metrics-gateway", opts, here, receiver)

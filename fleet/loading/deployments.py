@@ -20,7 +20,7 @@ from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import Duration, Model, QuotedText
 from fleet.settings.reading import read
-from fleet.settings.refusals import between, matching, problem, refusal, refuse, refuse_if
+from fleet.settings.refusals import between, matching, refusal, refuse, refuse_if
 from fleet.settings.runner import ImageReference
 
 PROJECT = fleet_settings.NAMESPACE
@@ -121,8 +121,7 @@ class Deployment(Model):
         """Refuse settings that bypass the approval or the plan, path filters without effect, and a secret in clear text."""
         refuse("deployOnPush", push_and_approval=self.deploy_on_push and self.approval is not None)
         refuse("paths", paths=self.paths and not self.deploy_on_push)
-        if self.approval is not None and self.drift is not None and self.drift.auto_remediate:
-            raise problem("remediate_past_approval", at=("drift", "autoRemediate"))
+        refuse("drift", "autoRemediate", remediate_past_approval=self.approval and self.drift and self.drift.auto_remediate)
         for key, names in (("variables", self.variables), ("secrets", self.secrets)):
             refuse(key, OPERATION, operation_set=OPERATION in names)
         for name in self.variables:

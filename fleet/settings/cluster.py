@@ -164,8 +164,7 @@ class Cluster(Model):
     @property
     def found(self) -> Existing | None:
         """The facts of a cluster that exists already; None for a cluster that the program creates."""
-        existing: Existing | None = getattr(self, "existing", None)
-        return existing
+        return cast("Existing | None", getattr(self, "existing", None))
 
     @property
     def system_selector(self) -> Mapping[str, str]:
@@ -180,10 +179,8 @@ class Cluster(Model):
 
     def with_image(self, runner: PodRunner) -> PodRunner:
         """A runner class without an image gets that of the cluster's registry, if one is set."""
-        mirror = self.mirror if runner.image is None else None
-        if mirror is None or not mirror.runner_image:
-            return runner
-        return runner.model_copy(update={"image": mirror.runner_image})
+        image = self.mirror.runner_image if runner.image is None and self.mirror is not None else ""
+        return runner.model_copy(update={"image": image}) if image else runner
 
     @property
     def by_git(self) -> bool:
@@ -426,8 +423,7 @@ class Cluster(Model):
 
     def _shared_with_queues(self) -> Iterator[str]:
         """Warnings about pools that are too small for runner sets and queues together. Runners are not in any queue."""
-        queues = self.queues
-        if queues is None:
+        if (queues := self.queues) is None:
             return
         for name in queues.flavor_names(self.pools):
             members, handed = queues.pools_of(name), queues.nominal(name)
@@ -498,12 +494,11 @@ class Cluster(Model):
 
         A Prometheus needs a namespace without another owner, and a class for its volume.
         """
-        if self.health is not None and self.health.startup_gate and not self.SETS_TAINTS:
-            raise problem("startup_gate", at=("health", "startupGate"))
-        monitoring = self.monitoring
-        if monitoring is not None and monitoring.cloudwatch and not self.HAS_CLOUDWATCH:
-            raise problem("monitoring_cloudwatch", at=("monitoring", "cloudwatch"))
-        if monitoring is None or not monitoring.installs:
+        refuse("health", "startupGate", startup_gate=self.health and self.health.startup_gate and not self.SETS_TAINTS)
+        if (monitoring := self.monitoring) is None:
+            return
+        refuse("monitoring", "cloudwatch", monitoring_cloudwatch=monitoring.cloudwatch and not self.HAS_CLOUDWATCH)
+        if not monitoring.installs:
             return
         owned = self.gitops is not None and monitoring.namespace == self.gitops.namespace
         if owned or reserved(monitoring.namespace) or monitoring.namespace in self.team_namespaces:
@@ -554,9 +549,8 @@ class Cluster(Model):
     def _require_existing(self, existing: Existing) -> None:
         """Refuse settings that do not fit a cluster which exists already. Raises a settings problem."""
         refuse("protect", existing_protect=self.protect)
-        for name in ENABLEMENTS:
-            if name in existing.installed and name != self.enablement:
-                raise problem("existing_enablement", at=("enablement",), value=self.enablement, name=name)
+        for name in sorted({*ENABLEMENTS} & {*existing.installed} - {self.enablement}):
+            raise problem("existing_enablement", at=("enablement",), value=self.enablement, name=name)
         for name, pool in self.pools.items():
             key = "sharing" if pool.sharing is not None else "cdi" if pool.cdi else ""
             if key and self.enablement in existing.installed:

@@ -57,8 +57,7 @@ def lacks_cuda(version: str, machines: Iterable[hardware.Machine], driver: str |
 
 def cuda_unknown(version: str, where: str) -> str:
     """The verdict on a class whose driver no source names."""
-    least = CUDA[version.partition(".")[0]].least_driver
-    return said("unknown_cuda", version=version, where=where, least=least)
+    return said("unknown_cuda", version=version, where=where, least=CUDA[version.partition(".")[0]].least_driver)
 
 
 def branch(version: str) -> int:
@@ -81,9 +80,7 @@ def limits(machine: hardware.Machine) -> str:
     gpu = machine.gpu
     if gpu is not None and gpu.max_driver_branch is not None:
         return at_most(machine.name, gpu)
-    if gpu is not None and gpu.min_driver_branch is not None:
-        return at_least(machine.name, gpu)
-    return ""
+    return at_least(machine.name, gpu) if gpu is not None and gpu.min_driver_branch is not None else ""
 
 
 def undeterminable(machines: Iterable[hardware.Machine], fix: str) -> str:
@@ -95,8 +92,7 @@ def undeterminable(machines: Iterable[hardware.Machine], fix: str) -> str:
 
 def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...], fix: str = "") -> None:
     """Refuse a driver that does not support the machine's GPU. `at` is its path in the settings, `fix` the advice to show."""
-    gpu = machine.gpu
-    if gpu is None:
+    if (gpu := machine.gpu) is None:
         return
     if gpu.max_driver_branch is not None and branch(version) > gpu.max_driver_branch:
         message = f"{at_most(machine.name, gpu)}; " + (fix or "use a driver of that branch")

@@ -126,16 +126,15 @@ def refuse_volume(value: Mapping[str, Any]) -> None:
     """Refuse a volume that the API server rejects in such a namespace. Raises a settings problem."""
     _checked(_VolumeName, value)
     sources = {key: source for key, source in value.items() if key != "name"}
-    if len(sources) != 1 or not all(isinstance(source, Mapping) for source in sources.values()):
-        raise problem("template_volume", private=True)
+    refuse_if("template_volume", [isinstance(source, Mapping) for source in sources.values()] != [True], private=True)
     (kind, source), *_ = sources.items()
     refuse_if("template_volume_kind", kind not in _SOURCES, private=True, kind=kind, kinds=", ".join(_SOURCES))
     if kind == "emptyDir":
         _checked(_model("EmptyDir"), source)
         if (size := source.get("sizeLimit")) is not None and (quantity(size) or 0) <= 0:
             raise problem("template_volume_size", private=True)
-    elif (needed := _SOURCES[kind]) and needed not in source:
-        raise problem("template_volume_key", private=True, kind=kind, needed=needed)
+    needed = _SOURCES[kind]
+    refuse_if("template_volume_key", needed and needed not in source, private=True, kind=kind, needed=needed)
 
 
 HOST_ALIAS, DNS_CONFIG = (refuses(partial(_checked, _model(name))) for name in ("HostAlias", "DnsConfig"))

@@ -4,7 +4,7 @@ import ipaddress
 from typing import Annotated, Literal
 
 from fleet.settings.model import Cidr, Model
-from fleet.settings.refusals import limited, problem, refusal, refuse, refuse_if, refuses
+from fleet.settings.refusals import limited, refusal, refuse, refuse_if, refuses
 
 _WIDEST = {4: 8, 6: 32}
 """Shortest allowed prefix of a public network, by IP version. No single organization owns a larger one."""
@@ -14,8 +14,7 @@ _PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.
 def _public_cidr(cidr: str) -> None:
     network = ipaddress.ip_network(cidr)
     refuse(open_endpoint=network.prefixlen < _WIDEST[network.version])
-    if not isinstance(network, ipaddress.IPv4Network) or any(network.overlaps(private) for private in _PRIVATE):
-        raise problem("endpoint_family")
+    refuse(endpoint_family=not isinstance(network, ipaddress.IPv4Network) or any(map(network.overlaps, _PRIVATE)))
 
 
 def _bounded(cidr: str) -> None:
@@ -50,9 +49,7 @@ class Endpoint(Model):
 
     def private_sources(self, own: str | None) -> tuple[str, ...]:
         """Networks that may reach a private endpoint: the listed ones, or else `own`, the new network of the cluster."""
-        if not self.private:
-            return ()
-        return self.private_cidrs or ((own,) if own is not None else ())
+        return self.private_cidrs or ((own,) if own is not None else ()) if self.private else ()
 
     @refusal
     def _rules(self) -> None:

@@ -61,8 +61,7 @@ class Existing(Model):
     @property
     def identity(self) -> str:
         """What pools and objects call the cluster: its name, its OCID or its context."""
-        identity: str = getattr(self, self.KEY)
-        return identity
+        return str(getattr(self, self.KEY))
 
     @property
     def releases(self) -> frozenset[str]:

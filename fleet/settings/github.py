@@ -128,8 +128,7 @@ class GitHub(GitHubScope):
     def secret_of(self, name: str) -> str:
         """The config key of the private key of a scope's App. An App that is installed twice has one key."""
         scope = self.every[name]
-        own = (scope.host, scope.app_id) != (self.host, self.app_id)
-        return f"{PRIVATE_KEY}-{name}" if own else PRIVATE_KEY
+        return PRIVATE_KEY if (scope.host, scope.app_id) == (self.host, self.app_id) else f"{PRIVATE_KEY}-{name}"
 
     def at(self, name: str) -> tuple[str, ...]:
         """The path of a scope in a stack's config."""

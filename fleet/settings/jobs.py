@@ -93,9 +93,8 @@ class StackJob(Model):
     @refusal
     def _one_place(self) -> None:
         """Refuse a job that does not name exactly one of pool, pools and gpuType, and a pool given twice."""
-        if sum((self.pool is not None, bool(self.pools), self.gpu_type is not None)) != 1:
-            # The error does not show the job, because its variables may be secrets.
-            raise problem("job_place", private=True)
+        # The error does not show the job, because its variables may be secrets.
+        refuse_if("job_place", [self.pool is None, not self.pools, self.gpu_type is None].count(False) != 1, private=True)
         require_once("repeated_pool", self.pools, at=("pools",))
         if self.ordered:
             for key, value in (("spot", self.spot), ("shared", self.shared)):

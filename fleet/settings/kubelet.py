@@ -51,9 +51,8 @@ def unowned(owned: dict[str, str]) -> BeforeValidator:
     """A validator that refuses keys of a mapping with the reason in `owned`."""
 
     def check(value: Any) -> Any:
-        for key in value if isinstance(value, dict) else ():
-            if key in owned:
-                raise problem("node_config_owned", at=(key,), key=key, why=owned[key])
+        for key in filter(owned.__contains__, value) if isinstance(value, dict) else ():
+            raise problem("node_config_owned", at=(key,), key=key, why=owned[key])
         return value
 
     return BeforeValidator(check)

@@ -65,8 +65,7 @@ RuntimeHandler = Annotated[str, matching("runtime_handler", r"[a-z0-9]([-a-z0-9]
 
 def _quoted(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        drops = " (1.30 as 1.3)" if isinstance(value, float) else ""
-        raise problem("quote", drops=drops)
+        raise problem("quote", drops=" (1.30 as 1.3)" if isinstance(value, float) else "")
     return value
 
 
@@ -98,8 +97,7 @@ _MEMORY = re.compile(r"([0-9]{1,9})(Mi|Gi)")
 
 
 def _mebibytes(value: object) -> int:
-    match = _MEMORY.fullmatch(value) if isinstance(value, str) else None
-    if match is None or int(match[1]) == 0:
+    if (match := _MEMORY.fullmatch(value) if isinstance(value, str) else None) is None or int(match[1]) == 0:
         raise problem("memory")
     size = int(match[1]) * (1024 if match[2] == "Gi" else 1)
     refuse_if("memory_size", size > _MOST_MEMORY, most=memory_text(_MOST_MEMORY))
@@ -118,8 +116,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 def seconds_of(value: object) -> int:
     """The seconds of a duration such as 10m."""
-    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
+    if (match := _DURATION.fullmatch(value) if isinstance(value, str) else None) is None:
         raise problem("duration")
     seconds = int(match[1]) * _SECONDS[match[2]]
     refuse_if("duration_length", seconds > _MOST_SECONDS, hours=_MOST_SECONDS // 3600)

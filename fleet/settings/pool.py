@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from pydantic import AfterValidator, Field, PrivateAttr
 from pydantic.alias_generators import to_camel
@@ -171,8 +171,7 @@ class Pool(Model):
     def model_post_init(self, _context: object, /) -> None:
         """Keep the hardware: described machines are at hand only while the settings of their cluster are read."""
         described = DESCRIBED.get() or {}
-        machines = (described.get(name) or hardware.find(name) for name in self.instance_types)
-        self._machines = tuple(machine for machine in machines if machine is not None)
+        self._machines = tuple(filter(None, (described.get(name) or hardware.find(name) for name in self.instance_types)))
 
     @refusal
     def _reservation_rules(self) -> None:
@@ -257,8 +256,7 @@ class Pool(Model):
     @property
     def resource_managers(self) -> ResourceManagers | None:
         """Kubelet's policies for CPUs and NUMA nodes: what `kubelet` sets. None: kubelet's defaults, which align nothing."""
-        managers: ResourceManagers | None = getattr(self, "kubelet", None)
-        return managers
+        return cast("ResourceManagers | None", getattr(self, "kubelet", None))
 
     @property
     def idle_nodes(self) -> int:
@@ -407,28 +405,24 @@ def require_same_gpus(rule: str, name: str, first: str, pools: Mapping[str, Pool
 
 def require_one_share(rule: str, name: str, pool: Pool, units: int, *, at: tuple[str, ...]) -> None:
     """Refuse several units of a pool whose sharing gives a container only one. Raises a settings problem."""
-    if units > 1 and not pool.several:
-        raise problem(rule, at=at, name=name)
+    refuse_if(rule, units > 1 and not pool.several, at=at, name=name)
 
 
 def require_no_shm(rule: str, name: str, pool: Pool, user: Model, *, at: tuple[str, ...]) -> None:
     """Refuse `shm` in the settings of a runner or workload whose pool shares by MPS. Raises a settings problem."""
-    if "shm" in user.model_fields_set and not pool.mounts_shm:
-        raise problem(rule, at=(*at, "shm"), name=name)
+    refuse_if(rule, "shm" in user.model_fields_set and not pool.mounts_shm, at=(*at, "shm"), name=name)
 
 
 def require_in_zones(rule: str, zones: Iterable[str], known: Collection[str], *, at: tuple[str, ...], **context: str) -> None:
     """Refuse a zone that is not one of the cluster's (`known`). `at` is the path of the list. Raises a settings problem."""
     for index, zone in enumerate(zones):
-        if zone not in known:
-            raise problem(rule, at=(*at, str(index)), **context)
+        refuse_if(rule, zone not in known, at=(*at, str(index)), **context)
 
 
 def require_own_labels(rule: str, profile: SchedulingProfile, labels: Iterable[str], *, at: tuple[str, ...]) -> None:
     """Refuse node labels of domains that the provider reserves. Raises a settings problem."""
     for key in labels:
-        if profile.reserves(key):
-            raise problem(rule, at=(*at, "labels", key))
+        refuse_if(rule, profile.reserves(key), at=(*at, "labels", key))
 
 
 # -- local NVMe disks of machines as one array (RAID0) for images, logs and files of pods

@@ -75,11 +75,7 @@ def refuses(check: Callable[[Any], None]) -> AfterValidator:
 def accepted(rule: str, accepts: Callable[[Any], object], **context: object) -> AfterValidator:
     """A validator that refuses what `accepts` does not take. `context` as of `problem`."""
 
-    def check(value: Any) -> None:
-        if not accepts(value):
-            raise problem(rule, **context)
-
-    return refuses(check)
+    return refuses(lambda value: refuse_if(rule, not accepts(value), **context))
 
 
 _LEAST_REASON, _MOST_REASON = 20, 200
@@ -154,12 +150,9 @@ def limited(of: str, path: str, kind: str = "") -> AfterValidator:
     row = limit(of, path, kind)
 
     def check(value: Any) -> Any:
-        data = (
-            [entry.model_dump() if isinstance(entry, BaseModel) else entry for entry in value]
-            if isinstance(value, tuple)
-            else value
-        )
-        if (fault := row.fault(data)) is not None:
+        items = value if isinstance(value, tuple) else ()
+        plain = [entry.model_dump() if isinstance(entry, BaseModel) else entry for entry in items]
+        if (fault := row.fault(plain if isinstance(value, tuple) else value)) is not None:
             raise problem("cloud_limit", fault)
         return value
 
@@ -178,14 +171,9 @@ def between(rule: str, least: int, most: float = math.inf, *, step: int = 1, **c
     `context` as of `problem`.
     """
 
-    def check(number: int) -> None:
-        if not least <= number <= most or number % step:
-            raise problem(rule, **context)
-
-    return refuses(check)
+    return accepted(rule, lambda number: least <= number <= most and not number % step, **context)
 
 
 def require_once(rule: str, values: Collection[object], *, at: tuple[str, ...]) -> None:
     """Refuse a list that has a value twice. Raises a settings problem."""
-    if len(set(values)) < len(values):
-        raise problem(rule, at=at)
+    refuse_if(rule, len(set(values)) < len(values), at=at)

@@ -30,8 +30,7 @@ class Reference(Record):
     @property
     def exact(self) -> str:
         """The image with its tag, or with its digest if it has no tag."""
-        tag = self.version.partition("@")[0]
-        return f"{self.host}/{self.path}{tag or self.version}"
+        return f"{self.host}/{self.path}{self.version.partition('@')[0] or self.version}"
 
 
 def parts(reference: str) -> Reference:

@@ -41,11 +41,7 @@ MAX_LABELS = 100
 def short_name(rule: str, most: int) -> AfterValidator:
     """A validator that refuses a name of more than `most` characters. `of` says whose name it is: "a runner set's"."""
 
-    def check(name: str) -> None:
-        if len(name) > most:
-            raise problem(rule, most=most, length=len(name))
-
-    return refuses(check)
+    return refuses(lambda name: refuse_if(rule, len(name) > most, most=most, length=len(name)))
 
 
 def _set_name(name: str) -> None:
@@ -101,8 +97,7 @@ class WholeMachine(Record):
 
 def require_shm(rule: str, shm: int, limit: int) -> None:
     """Refuse a /dev/shm that fills the memory limit. Raises a settings problem."""
-    if shm >= limit:
-        raise problem(rule, at=("shm",), value=memory_text(shm))
+    refuse_if(rule, shm >= limit, at=("shm",), value=memory_text(shm))
 
 
 def request_text(gpus: int, cpu: Amount, memory: Amount) -> str:
@@ -303,9 +298,7 @@ class PodRunner(CudaFields, RunnerPod):
     @property
     def waiting_pools(self) -> tuple[str, ...]:
         """The pools in which its runners wait for jobs: those of its jobs, or that of the runners' own pods. Empty if none."""
-        if not self.in_containers:
-            return self.ordered
-        return () if self.runner_pool is None else (self.runner_pool,)
+        return (() if self.runner_pool is None else (self.runner_pool,)) if self.in_containers else self.ordered
 
     @property
     def used_pools(self) -> tuple[str, ...]:

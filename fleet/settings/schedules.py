@@ -82,8 +82,7 @@ class Window(Model):
     @property
     def count(self) -> int:
         """Its nodes or runners."""
-        count: int = getattr(self, self.KEY)
-        return count
+        return int(getattr(self, self.KEY))
 
     @property
     def minutes(self) -> int:

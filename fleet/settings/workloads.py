@@ -1,7 +1,7 @@
 """Settings of GPU workloads other than CI, selected by `kind`, and the rules between them, the pools and the caches."""
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, Tag
 
@@ -79,8 +79,7 @@ class PoolWorkload(Workload):
     @property
     def storage_asked(self) -> Storage | None:
         """The volume of its data, if this kind of workload has one."""
-        storage: Storage | None = getattr(self, "storage", None)
-        return storage
+        return cast("Storage | None", getattr(self, "storage", None))
 
     def claim(self, name: str) -> str:
         """Name of its claim; `name` is the name of the workload."""
@@ -229,8 +228,7 @@ class CoralWorkload(Workload):
     @refusal
     def _image_and_command(self) -> None:
         """Refuse your own image without a command, and the reverse: the check needs the pinned image."""
-        if (self.image is None) is not (self.command is None):
-            raise problem("coral_command", at=("image" if self.command is None else "command",))
+        refuse("image" if self.command is None else "command", coral_command=(self.image is None) is not (self.command is None))
 
 
 class BuildkitWorkload(PoolWorkload):
@@ -328,8 +326,7 @@ def require_unqueued(workloads: Mapping[str, Workload], teams: Mapping[str, str]
 
 
 def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> None:
-    pool = workload.pool if isinstance(workload, PoolWorkload | CoralWorkload) else None
-    if pool is None:
+    if (pool := workload.pool if isinstance(workload, PoolWorkload | CoralWorkload) else None) is None:
         return
     at = ("workloads", name, "pool")
     refuse(*at, builder_gpus=isinstance(workload, BuildkitWorkload) and pool in pools and pools[pool].has_gpus)

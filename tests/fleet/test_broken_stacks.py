@@ -4563,12 +4563,15 @@ def _function(call: ast.Call) -> str:
 def _by_row() -> dict[str, set[str]]:
     """Functions whose first parameter is a key of refusals.toml, with the fields that each fills in itself."""
     said: dict[str, set[str]] = {"words": set()}
-    for path in _with_call(sorted(SOURCE.rglob("*.py")), "problem", "words"):
+    # The first two have the rule alone, the others a condition after it.
+    ways = {"problem": 1, "words": 1, "refuse_if": 2, "accepted": 2}
+    for path in _with_call(sorted(SOURCE.rglob("*.py")), *ways):
         for function in (entry for entry in parsed(path).body if isinstance(entry, ast.FunctionDef)):
             first = [word.arg for word in (*function.args.posonlyargs, *function.args.args)][:1]
             for node in ast.walk(function):
-                passed = [ast.unparse(word) for word in node.args] if isinstance(node, ast.Call) else []
-                if isinstance(node, ast.Call) and _function(node) in ("problem", "words") and passed == first != []:
+                if not isinstance(node, ast.Call) or ways.get(_function(node)) != len(node.args):
+                    continue
+                if [ast.unparse(node.args[0])] == first:
                     said.setdefault(function.name, set()).update(word.arg for word in node.keywords if word.arg is not None)
     return said
 
