@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 Contexts = Mapping[str, Any]
@@ -84,23 +84,17 @@ def _value(expression: str, contexts: Contexts) -> Any:
     return value
 
 
-def _either(tokens: list[str], contexts: Contexts) -> Any:
-    """`a || b`: the first value that is true, or the last. An operand counts as true or false as in JavaScript."""
-    value = _both(tokens, contexts)
-    while tokens[:1] == ["||"]:
-        tokens.pop(0)
-        other = _both(tokens, contexts)
-        value = other if value is not _OPEN and not value else value
-    return value
+def _either(tokens: list[str], contexts: Contexts, sign: str = "||") -> Any:
+    """`a || b`: the first value that is true, or the last. `a && b`: the first that is false, or the last.
 
-
-def _both(tokens: list[str], contexts: Contexts) -> Any:
-    """`a && b`: the first value that is false, or the last."""
-    value = _compared(tokens, contexts)
-    while tokens[:1] == ["&&"]:
+    An operand counts as true or false as in JavaScript.
+    """
+    part = partial(_either, sign="&&") if sign == "||" else _compared
+    value = part(tokens, contexts)
+    while tokens[:1] == [sign]:
         tokens.pop(0)
-        other = _compared(tokens, contexts)
-        value = other if value is not _OPEN and value else value
+        other = part(tokens, contexts)
+        value = other if value is not _OPEN and bool(value) is (sign == "&&") else value
     return value
 
 

@@ -7,8 +7,9 @@ Facts: actions/runner-container-hooks 0.8.1, packages/k8s (README, "Limitations"
 import math
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from fleet.facts.quantities import memory_text
 from fleet.facts.tables import beside
@@ -23,7 +24,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LOST: dict[str, str] = beside(__file__, "ignored.toml")
 """Docker's options that a job may need and that the hooks ignore, with what to do instead. The others change nothing in a pod."""
 
-_THEN = "which then takes no other jobs (docs/container-jobs.md)"
+_WORDS: dict[str, Any] = beside(__file__, "words.toml")
 
 
 class Refusal(NamedTuple):
@@ -34,26 +35,25 @@ class Refusal(NamedTuple):
     edit: str
 
 
+def told(key: str, entry: Served, **fields: object) -> str:
+    """A remark on a set in the words of its row."""
+    return str(_WORDS["remarks"][key]).format(entry=entry, **fields)
+
+
+def _refused(key: str, job: Job, entry: Served, **fields: object) -> Refusal:
+    """A refusal in the words of its row."""
+    message, edit = (_WORDS["refusals"][key][part].format(job=job, entry=entry, **fields) for part in ("message", "edit"))
+    return Refusal("undeterminable" if key.startswith("open") else "no runner", message, edit)
+
+
 def refusal(job: Job, entry: Served) -> Refusal | None:
     """Why a set refuses the containers of a job, or a job without; None if it runs it."""
     runner = entry.runner
     if job.images and not runner.runs_containers:
-        return _without(job, entry)
+        key = "none_class" if not isinstance(runner, RunnerPod) else "none_image" if job.container is None else "none"
+        refused, open_words = _refused(key, job, entry), f"{job.image_in_words}, and {entry.words} starts none"
+        return refused._replace(state="undeterminable", message=open_words) if job.open_image else refused
     return next(_refusals(job, entry, runner), None) if isinstance(runner, RunnerPod) and runner.needs_container else None
-
-
-def _without(job: Job, entry: Served) -> Refusal:
-    """The refusal of a class that starts no containers."""
-    if not isinstance(entry.runner, RunnerPod):
-        edit = "add a class that starts containers (docs/container-jobs.md)"
-    elif job.container is None:
-        edit = f"write container: <image> beside services:, and containers: job in class {entry.name}, {_THEN}"
-    else:
-        edit = f"write containers: job in class {entry.name}, {_THEN}"
-    if job.open_image:
-        return Refusal("undeterminable", f"{job.image_in_words}, and {entry.words} starts none", edit)
-    message = f"{job.containers} needs a class that starts containers, and {entry.words} starts none"
-    return Refusal("no runner", message, edit)
 
 
 def _called(service: Container) -> str:
@@ -62,36 +62,28 @@ def _called(service: Container) -> str:
 
 
 def _refusals(job: Job, entry: Served, runner: RunnerPod) -> Iterator[Refusal]:
-    container, most = job.container, runner.services.most
+    refused, container, most = partial(_refused, job=job, entry=entry), job.container, runner.services.most
     if container is None:
-        yield Refusal("no runner", f"{entry.words} takes no job without container", "write container: <image>")
+        yield refused("no_container")
         return
     if container.volumes:
-        message = f"container.volumes has {container.volumes[0]}, and jobs of {entry.words} mount no folder of a machine"
-        fix = f"remove it, and name the volume in volumes of class {entry.name} (docs/pod-template.md)"
-        yield Refusal("no runner", message, fix)
+        yield refused("volumes")
     services = [service for service in job.services if not service.open]
     if len(services) > most:
-        message = f"the job has {len(services)} services, and one of {entry.words} may have {most}"
-        yield Refusal("no runner", message, f"write most: {len(services)} below services: of class {entry.name}")
+        yield refused("services", count=len(services), most=most)
     for service in services:
         name = _called(service)
         if not is_open(service.image) and (name == "job" or not _NAME.fullmatch(name)):
-            message = f"{service.key}: GitHub's hooks call its container {name}, after the image, which no pod allows"
-            yield Refusal("no runner", message, "give the image a name of lower-case letters, digits and hyphens, other than job")
+            yield refused("pod_name", one=service, name=name)
     for one, other in combinations(services, 2):
         if _called(one) == _called(other) and not is_open(one.image + other.image):
-            message = f"{one.key} and {other.key}: GitHub's hooks call both containers {_called(one)}, after the image"
-            yield Refusal("no runner", f"{message}, which no pod allows", "push one of the images under another name")
+            yield refused("same_name", one=one, other=other, name=_called(one))
         if both := one.listens & other.listens:
-            message = f"{one.key} and {other.key} both listen on {min(both)}, and the containers of a job of {entry.words} have"
-            yield Refusal("no runner", f"{message} one network", f"let {other.key} listen on another port")
+            yield refused("same_port", one=one, other=other, port=min(both))
     if len(job.services) > most >= len(services):
-        message = f"only GitHub knows whether all {len(job.services)} services start, and a job of {entry.words} may have {most}"
-        yield Refusal("undeterminable", message, f"write most: {len(job.services)} below services: of class {entry.name}")
+        yield refused("open_services", count=len(job.services), most=most)
     if container.open:
-        message = f"{job.image_in_words}, and {entry.words} takes no job without one"
-        yield Refusal("undeterminable", message, "write container: <image>")
+        yield refused("open_container")
 
 
 def remarks(job: Job, entry: Served) -> Iterator[str]:
@@ -102,18 +94,18 @@ def remarks(job: Job, entry: Served) -> Iterator[str]:
     for image in job.images:
         for flag, why in _LOST.items():
             if any(name == flag for name, _ in image.flags):
-                yield f"{image.key}: {entry.words} ignores {flag}: {why}"
-        yield from _shm(image, entry, runner.shm)
+                yield told("flag", entry, image=image, flag=flag, why=why)
+        size = max((mebibytes(value) for name, value in image.flags if name == "--shm-size"), default=0.0)
+        if size > runner.shm:
+            yield told("shm", entry, image=image, size=memory_text(math.ceil(size)), most=memory_text(runner.shm))
     login = next((image for image in (container, *job.services) if image.credentials), container)
     for service in job.services:
         if (name := service.key.partition(".")[2]) and not _NAME.fullmatch(name.lower()):
-            yield f"{service.key}: {entry.words} knows no name such as {name}: it answers at localhost; write a hyphen for each _"
+            yield told("name", entry, image=service, name=name)
         if service.volumes:
-            why = "put the files into its image"
-            yield f"{service.key}: {entry.words} ignores volumes: {service.volumes[0]} is not there; {why}"
+            yield told("volumes", entry, image=service)
         if service.credentials and service.registry != login.registry and not runner.pull_secrets:
-            fix = f"name a Secret in pullSecrets of class {entry.name} (docs/pod-template.md)"
-            yield f"{service.key}: {entry.words} ignores its credentials, because a job has those of one registry; {fix}"
+            yield told("credentials", entry, image=service)
 
 
 def without_docker(step: Step, entry: Served) -> str:
@@ -124,10 +116,3 @@ def without_docker(step: Step, entry: Served) -> str:
         return "push its image, and write image: docker://<image> and entrypoint: in the action"
     elsewhere = "move the step to a job with runs-on: ubuntu-latest"
     return f"send the build to BuildKit (docs/builds.md), or {elsewhere}" if "build" in step.text else elsewhere
-
-
-def _shm(image: Container, entry: Served, most: int) -> Iterator[str]:
-    if (size := max((mebibytes(value) for name, value in image.flags if name == "--shm-size"), default=0.0)) > most:
-        whole = memory_text(math.ceil(size))
-        fix = f"write shm: {whole} in class {entry.name}"
-        yield f"{image.key}: --shm-size is {whole}, and /dev/shm of {entry.words} has {memory_text(most)}; {fix}"

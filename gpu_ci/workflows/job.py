@@ -266,6 +266,19 @@ def _events(workflow: object) -> frozenset[str]:
     return frozenset(map(str, names))
 
 
+class _Call(NamedTuple):
+    """What a workflow is read for: a call at `place`, by the job `above` of the last of `callers`, in a run of `events`.
+
+    Without `inputs` only a call knows them.
+    """
+
+    inputs: Mapping[str, Any] | None = None
+    place: str = ""
+    above: str = ""
+    callers: tuple[Path, ...] = ()
+    events: frozenset[str] | None = None
+
+
 @dataclass(slots=True)
 class Workflows:
     """The workflows of a folder."""
@@ -302,25 +315,17 @@ class Workflows:
         if _events(document.value) == {"workflow_call"}:
             self._only_called.add(path)
         self._jobs_read = self._steps_read = 0
-        self._jobs.setdefault(path, []).extend(dict.fromkeys(self._read(file)))
+        self._jobs.setdefault(path, []).extend(dict.fromkeys(self._read(file, _Call())))
 
-    def _read(
-        self,
-        file: File,
-        inputs: Mapping[str, Any] | None = None,
-        place: str = "",
-        above: str = "",
-        callers: tuple[Path, ...] = (),
-        events: frozenset[str] | None = None,
-    ) -> Iterator[Job]:
-        """The jobs of a file, one for each combination of a matrix; without `inputs` only a call knows them."""
-        known = {} if inputs is None else {"inputs": inputs}
-        events = _events(file.document.value) if events is None else events
+    def _read(self, file: File, call: _Call) -> Iterator[Job]:
+        """The jobs of a file, one for each combination of a matrix."""
+        known = {} if call.inputs is None else {"inputs": call.inputs}
+        events = _events(file.document.value) if call.events is None else call.events
         for key, job in part(file.document.value, "jobs").items():
             if not isinstance(job, Mapping):
                 continue
-            by_caller = place and "inputs." in str(job.get("runs-on"))
-            where = place if by_caller else file.place("jobs", key, "uses" if "uses" in job else "runs-on")
+            by_caller, name = call.place and "inputs." in str(job.get("runs-on")), f"{call.above}{key}"
+            where = call.place if by_caller else file.place("jobs", key, "uses" if "uses" in job else "runs-on")
             for values in combinations(filled(at(job, "strategy", "matrix"), known)):
                 self._jobs_read += 1
                 if self._jobs_read > _MOST_JOBS or self._steps_read > _MOST_STEPS:
@@ -328,13 +333,12 @@ class Workflows:
                     raise InputError(f"{file.path}: {rule}, with those that it calls; split it")
                 contexts = {**known, "matrix": values}
                 if "uses" in job:
-                    inner = filled(part(job, "with"), contexts)
-                    called = self._called(file, str(job["uses"]), inner, where, f"{above}{key}", (*callers, file.path), events)
-                    yield from called
+                    inner = _Call(filled(part(job, "with"), contexts), where, name, (*call.callers, file.path), events)
+                    yield from self._called(file, str(job["uses"]), inner)
                 else:
                     steps = self._steps_of(file, key)
                     self._steps_read += len(steps)
-                    yield job_of(where, f"{above}{key}", job, contexts, steps, file, events)
+                    yield job_of(where, name, job, contexts, steps, file, events)
 
     def _steps_of(self, file: File, key: str) -> tuple[Step, ...]:
         """The steps of a job, read once for all combinations and calls."""
@@ -342,25 +346,16 @@ class Workflows:
             self._steps[file, key] = tuple(steps_of(file, self._actions, "jobs", key, "steps"))
         return self._steps[file, key]
 
-    def _called(
-        self,
-        file: File,
-        uses: str,
-        inputs: Mapping[str, Any],
-        place: str,
-        name: str,
-        callers: tuple[Path, ...],
-        events: frozenset[str],
-    ) -> Iterator[Job]:
-        callee = self._callee(file, uses) if len(callers) < _MOST_CALLS else f"more than {_DEEPEST} levels of workflows"
-        if isinstance(callee, File) and callee.path in callers:
+    def _called(self, file: File, uses: str, call: _Call) -> Iterator[Job]:
+        callee = self._callee(file, uses) if len(call.callers) < _MOST_CALLS else f"more than {_MOST_CALLS} levels of workflows"
+        if isinstance(callee, File) and callee.path in call.callers:
             callee = "it calls itself again, which GitHub refuses; remove the call"
         if isinstance(callee, str):
-            yield Job(place, name, RunsOn(()), f"it calls {uses}: {callee}")
+            yield Job(call.place, call.above, RunsOn(()), f"it calls {uses}: {callee}")
             return
         declared = part(_triggers(callee.document.value), "workflow_call", "inputs")
         defaults = {key: entry["default"] for key, entry in declared.items() if isinstance(entry, Mapping) and "default" in entry}
-        yield from self._read(callee, {**defaults, **inputs}, place, f"{name} / ", callers, events)
+        yield from self._read(callee, call._replace(inputs={**defaults, **(call.inputs or {})}, above=f"{call.above} / "))
 
     def _callee(self, file: File, uses: str) -> File | str:
         """The workflow that a job calls, or why it is not read."""

@@ -56,11 +56,9 @@ def _nearest(job: Job, sets: tuple[Served, ...]) -> str:
         if labels and all(label in entry.labels for label in labels):
             grouped = f"runs-on: {{group: {entry.group}, labels: {entry.name}}}"
             return f"write {grouped if job.runs_on.group else entry.edit}"
-    best = _closest(job, sets)
-    common, ratio = _likeness(job, best)
-    if common or ratio >= _SIMILAR:
-        return f"write {best.edit}"
-    return f"write runs-on: with one of {', '.join(dict.fromkeys(entry.name for entry in sets))}"
+    common, ratio = _likeness(job, best := _closest(job, sets))
+    names = ", ".join(dict.fromkeys(entry.name for entry in sets))
+    return f"write {best.edit}" if common or ratio >= _SIMILAR else f"write runs-on: with one of {names}"
 
 
 def _closest(job: Job, sets: tuple[Served, ...]) -> Served:
@@ -79,22 +77,19 @@ def _remarks(job: Job, entry: Served, sets: tuple[Served, ...]) -> Iterator[str]
     longest, minutes = entry.runner.longest_job, job.timeout
     if longest is not None and minutes is not None and minutes * 60 > longest:
         default = " (GitHub's default)" if minutes == DEFAULT_TIMEOUT else ""
-        rule = f"a job of {entry.words} may take {longest // 60}"
-        yield f"timeout-minutes is {minutes:g}{default}, and {rule}; write timeout-minutes: {longest // 60} or less"
+        yield hooks.told("timeout", entry, job=job, default=default, most=longest // 60)
     if job.gpus > entry.gpus:
-        yield f"{job.asks} names {job.gpus} GPUs, and a job of {entry.words} has {entry.gpus}; name {entry.gpus}"
+        yield hooks.told("gpus", entry, job=job)
     elif job.asks.startswith("--gpus") and not entry.gpus:
-        yield f"{job.asks} asks for GPUs, and jobs of {entry.words} have none; write runs-on: with a class that has"
+        yield hooks.told("no_gpus", entry, job=job)
     yield from hooks.remarks(job, entry)
     for step in job.steps:
         if step.needs == "entrypoint" and entry.runner.needs_container:
-            fix = "write the program of the image as entrypoint: below with:"
-            yield f"{step.place}: {step.text} has no entrypoint, which jobs of {entry.words} need; {fix}"
+            yield hooks.told("entrypoint", entry, step=step)
         elif not _can(entry, step):
             able = [f"write {other.edit}" for other in sets if _can(other, step)]
             fix = able[0] if able else hooks.without_docker(step, entry)
-            text = f"it seems that {step.text} calls Docker" if step.needs == "docker" else f"{step.text} starts a container"
-            yield f"{step.place}: {text}, which {entry.words} cannot; {fix}"
+            yield hooks.told("docker" if step.needs == "docker" else "container", entry, step=step, fix=fix)
 
 
 def _can(entry: Served, step: Step) -> bool:
