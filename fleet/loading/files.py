@@ -35,9 +35,13 @@ class ConfigFile(NamedTuple):
 
     def mapping(self, at: Keys, value: Any, field: str, fix: str) -> dict[str, Any]:
         """The value if it is a mapping; an empty mapping for None. Raises InputError for any other value."""
-        if value is not None and not isinstance(value, dict):
-            raise self.wrong(at, field, "must be a mapping", value, fix)
+        self.refuse_if(value is not None and not isinstance(value, dict), at, field, "must be a mapping", value, fix)
         return value or {}
+
+    def refuse_if(self, broken: object, at: Keys, field: str, rule: str, value: object, fix: str) -> None:
+        """Raise the error `wrong` if the rule is broken."""
+        if broken:
+            raise self.wrong(at, field, rule, value, fix)
 
     def wrong(self, at: Keys, field: str, rule: str, value: object, fix: str) -> InputError:
         """The error for a broken rule, with the line of the path `at`."""

@@ -6,7 +6,7 @@ Facts: pulumi/pulumi, sdk/go/common/workspace (`project.go`, `config.go`, `loade
 import math
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fleet.facts.errors import InputError, quoted
 from fleet.loading.files import ConfigFile, listed, meant
@@ -61,37 +61,31 @@ class Project(NamedTuple):
         return cls(path, name, folder, tuple(_declared(file, name, key, value) for key, value in keys.items()), needed or "")
 
 
-def _declared(file: ConfigFile, project: str, key: str, raw: object) -> Declared:
+def _declared(file: ConfigFile, project: str, key: str, raw: Any) -> Declared:
     at = ("config", key)
 
-    def wrong(rule: str, value: object, fix: str, below: str = "") -> InputError:
-        return file.wrong(at, f"config.{key}{below}", rule, value, fix)
+    def refuse_if(broken: object, rule: str, value: object, fix: str, below: str = "") -> None:
+        file.refuse_if(broken, at, f"config.{key}{below}", rule, value, fix)
 
     full = file.full_key(at, project, key)
     ours = full.startswith(f"{project}:")
-    if _PATH_SIGNS.search(full.partition(":")[2]):
-        raise wrong("must name a whole key, not a path in one", key, "declare the key")
+    refuse_if(_PATH_SIGNS.search(full.partition(":")[2]), "must name a whole key, not a path in one", key, "declare the key")
     if isinstance(raw, str | int | list):
         # The short form: a plain value is the default of the project's own key, and the value of another package's key.
         raw = {"default" if ours else "value": raw}
-    if not isinstance(raw, dict):
-        raise wrong("must be a string, integer, boolean, list or mapping", raw, "quote it")
+    refuse_if(not isinstance(raw, dict), "must be a string, integer, boolean, list or mapping", raw, "quote it")
     for word in raw:
-        if word not in _DECLARATION_KEYS:
-            raise wrong(f"may hold {listed(_DECLARATION_KEYS)}", word, meant(word, _DECLARATION_KEYS))
+        refuse_if(word not in _DECLARATION_KEYS, f"may hold {listed(_DECLARATION_KEYS)}", word, meant(word, _DECLARATION_KEYS))
     kind, items, fill, value = raw.get("type"), raw.get("items"), raw.get("default"), raw.get("value")
-    if fill is not None and value is not None:
-        raise wrong("has either a default or a value", raw, "remove one of them")
-    if not ours and (kind is not None or fill is not None):
-        raise wrong("another package's key takes only `value`", raw, "write `value:`")
-    if not ours and value is None:
-        raise wrong("another package's key needs a value", raw, "write `value:`")
-    if kind is not None and kind not in _TYPES:
-        raise wrong(f"must be one of {listed(_TYPES)}", kind, "correct it", ".type")
-    if kind == "array" and not isinstance(items, dict):
-        raise wrong("an array needs the type of its items", items, "write `items: {type: …}`", ".items")
+    refuse_if(fill is not None and value is not None, "has either a default or a value", raw, "remove one of them")
+    typed = kind is not None or fill is not None
+    refuse_if(not ours and typed, "another package's key takes only `value`", raw, "write `value:`")
+    refuse_if(not ours and value is None, "another package's key needs a value", raw, "write `value:`")
+    refuse_if(kind not in (None, *_TYPES), f"must be one of {listed(_TYPES)}", kind, "correct it", ".type")
+    bare = kind == "array" and not isinstance(items, dict)
+    refuse_if(bare, "an array needs the type of its items", items, "write `items: {type: …}`", ".items")
     if kind is not None and fill is not None and not fits(kind, items, fill):
-        raise wrong(f"must be of type {type_name(kind, items)}", fill, "correct it", ".default")
+        raise file.wrong(at, f"config.{key}.default", f"must be of type {type_name(kind, items)}", fill, "correct it")
     fill = value if fill is None else fill
     return Declared(full, kind, items, raw.get("secret") is True, fill, file.document.lines.get(at, 1))
 
