@@ -75,8 +75,7 @@ def stacks(root: Path) -> tuple[str, ...]:
 
 def name_of_file(stack: str | None) -> str | None:
     """The stack's name where the name of its file is given: staging for Pulumi.staging.yaml."""
-    file = _FILE_NAME.fullmatch(stack or "")
-    return file["stack"] if file is not None else stack
+    return file["stack"] if (file := _FILE_NAME.fullmatch(stack or "")) is not None else stack
 
 
 def load(stack: str, root: Path, stack_file: Path | None = None) -> StackConfig:

@@ -31,8 +31,7 @@ class Answer(Record):
     def machines(self) -> str:
         """The machine types, their GPU, and whether they are spot machines."""
         host = self.nodes.host
-        gpu = host.machines[0].gpu
-        kind = f"; {host.machines[0].gpus} x {gpu.name}" if gpu is not None else ""
+        kind = f"; {host.machines[0].gpus} x {gpu.name}" if (gpu := host.machines[0].gpu) is not None else ""
         return f"{', '.join(machine.name for machine in host.machines)}{kind}{'; spot' if host.capacity == SPOT else ''}"
 
     @property

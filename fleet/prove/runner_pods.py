@@ -19,5 +19,4 @@ def runner_ask(runner: RunnerPod) -> RunnerPod | PodAsk:
         # A container action has a pod of its own, on the same nodes.
         beside = {"resources": service_size(runner.services)}
         spec = spec | {"containers": [*spec["containers"], *([beside] * (runner.services.most + 1))]}
-    pod = pod_of(runner.kind, {"spec": spec})
-    return pod.ask(GPU_RESOURCE) if pod is not None else runner
+    return pod.ask(GPU_RESOURCE) if (pod := pod_of(runner.kind, {"spec": spec})) is not None else runner

@@ -55,8 +55,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None, namespac
 
 def contexts() -> list[str]:
     """The names of the contexts in KUBECONFIG or ~/.kube/config. Raises InputError for a file that is not a kubeconfig."""
-    paths = _paths(None)
-    return sorted(_contexts(_merged(paths))) if paths else []
+    return sorted(_contexts(_merged(paths))) if (paths := _paths(None)) else []
 
 
 def _merged(paths: list[Path]) -> Any:
@@ -103,8 +102,7 @@ def _from_files(paths: list[Path], context: str | None, configuration: Any) -> s
         how = "(aws eks update-kubeconfig, oci ce cluster create-kubeconfig), or set KUBECONFIG to its path"
         raise InputError(f"there is no kubeconfig: neither ~/.kube/config nor a file in KUBECONFIG; create one {how}")
     names = os.pathsep.join(map(str, paths))
-    merged = _merged(paths)
-    content = merged.value if merged is not None and isinstance(merged.value, Mapping) else {}
+    content = merged.value if (merged := _merged(paths)) is not None and isinstance(merged.value, Mapping) else {}
     known = _contexts(merged)
     if (chosen_context := context or content.get("current-context") or "") not in known:
         choices = listed(sorted(known))

@@ -20,8 +20,7 @@ class Kind(NamedTuple):
     @property
     def full_name(self) -> str:
         """The resource as error messages of the API and RBAC spell it: `jobs.batch`."""
-        group = self.api_version.rpartition("/")[0]
-        return f"{self.resource}.{group}" if group else self.resource
+        return f"{self.resource}.{group}" if (group := self.api_version.rpartition("/")[0]) else self.resource
 
 
 JOBS = Kind("batch/v1", "jobs")
@@ -74,8 +73,7 @@ def condition(thing: Object, kind: str) -> Object | None:
 
 def true_condition(thing: Object, kind: str) -> Object | None:
     """The condition of a type if its status is True."""
-    entry = condition(thing, kind)
-    return entry if entry is not None and entry.get("status") == "True" else None
+    return entry if (entry := condition(thing, kind)) is not None and entry.get("status") == "True" else None
 
 
 def explanation(of: Object) -> str:

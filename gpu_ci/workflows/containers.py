@@ -84,5 +84,4 @@ def _container(key: str, entry: object, contexts: Contexts) -> Container:
 
 def mebibytes(size: str) -> float:
     """A size of Docker's options in MiB; 0 for anything else."""
-    match = _SIZE.fullmatch(size)
-    return float(match[1]) * _BYTES[match[2].lower()] / 2**20 if match else 0
+    return float(match[1]) * _BYTES[match[2].lower()] / 2**20 if (match := _SIZE.fullmatch(size)) else 0

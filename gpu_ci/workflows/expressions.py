@@ -112,8 +112,7 @@ def _operand(tokens: list[str], contexts: Contexts) -> Any:
     if not tokens:
         raise _UnknownError
     if (word := tokens.pop(0)) == "!":
-        value = _operand(tokens, contexts)
-        return _OPEN if value is _OPEN else not value
+        return _OPEN if (value := _operand(tokens, contexts)) is _OPEN else not value
     if word == "(" or tokens[:1] == ["("]:
         name = "" if word == "(" else word + tokens.pop(0)
         value = _either(tokens, contexts)

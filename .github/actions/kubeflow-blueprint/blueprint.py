@@ -13,6 +13,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,28 +45,15 @@ class Blueprint:
 
     notebook: str
     runtime: str
-    holds: tuple[str, ...] = ()
+    holds: Sequence[str] = ()
     changes: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, int] = field(default_factory=dict)
     prints: str = ""
 
 
 BLUEPRINTS = {
-    "torchtune-qwen2.5-1.5b-alpaca": Blueprint(
-        "examples/torchtune/qwen2_5/qwen2.5-1.5B-with-alpaca.ipynb",
-        "torchtune-qwen2.5-1.5b",
-        holds=("hf://tatsu-lab/alpaca/data", "hf://Qwen/Qwen2.5-1.5B-Instruct", 'split="train[:1000]"', '"memory": "128G"'),
-        # Since v2.2.0 it asks for two GPUs; it ran on one until then (kubeflow/trainer#3220).
-        changes={'"gpu": 2': '"gpu": 1'},
-    ),
-    "jax-mnist": Blueprint(
-        "examples/jax/image-classification/mnist.ipynb",
-        "jax-distributed",
-        holds=("num_cpu=", "num_gpu=", "num_nodes="),
-        parameters={"num_cpu": 8, "num_gpu": 1, "num_nodes": 1},
-        # JAX continues on the CPU if it finds no GPU.
-        prints=r"Available devices: \[CudaDevice\(id=0\)\]",
-    ),
+    name: Blueprint(**row)
+    for name, row in tomllib.loads(Path(__file__).with_name("blueprints.toml").read_text(encoding="utf-8")).items()
 }
 
 

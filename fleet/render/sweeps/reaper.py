@@ -130,8 +130,7 @@ def _reason(
 ) -> str:
     """Why to delete a runner, or an empty text. `reported` says whether the listener would have reported a job."""
     meta, status = runner["metadata"], runner.get("status", {})
-    has_job = bool(status.get("jobId"))
-    started = _job_start(runner) if has_job else None
+    started = _job_start(runner) if (has_job := bool(status.get("jobId"))) else None
     # The start of a job is unknown if the listener has another name, as in other versions of ARC.
     since = seconds(meta["creationTimestamp"]) if started is None else started
     old = f"it is older than {limits.lifetime:.0f} s" if now - since > limits.lifetime else ""
@@ -225,8 +224,7 @@ def _taints(node: Object) -> list[str]:
 
 def _job_start(runner: Object) -> float | None:
     """When the runner's job started, in seconds since 1970; None if no entry says so."""
-    times = [entry["time"] for entry in _of_listener(runner)]
-    return seconds(max(times)) if times else None
+    return seconds(max(times)) if (times := [entry["time"] for entry in _of_listener(runner)]) else None
 
 
 def _of_listener(runner: Object) -> list[Object]:

@@ -43,8 +43,7 @@ def smoke_job(meta: parts.Meta, workload: workloads.SmokeWorkload, target: Targe
 
     PyTorch's libraries look for a home and a user name, and the image has no user with our UID. So the Job sets both.
     """
-    is_pytorch = workload.kind == "pytorch"
-    env = {"HOME": parts.HOME, "USER": "smoke"} if is_pytorch else {}
+    env = {"HOME": parts.HOME, "USER": "smoke"} if (is_pytorch := workload.kind == "pytorch") else {}
     container = parts.gpu_container(workload, target, env, command=COMMANDS[workload.kind])
     mounts = parts.shared_memory(workload, target) if is_pytorch else ()
     return (parts.job(meta, parts.gpu_pod(target, container, mounts, RUNNER_PRIORITY)),)
