@@ -14,6 +14,8 @@ Args = TypeVar("Args")
 Declared = ParamSpec("Declared")
 Resources = Sequence[pulumi.Resource]
 """For example what must exist before a child."""
+Parent = pulumi.Resource
+Tags = Mapping[str, str]
 Opts = pulumi.ResourceOptions | None
 Text = pulumi.Input[str]
 """A text, or an output of one."""

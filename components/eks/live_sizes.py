@@ -18,7 +18,7 @@ from fleet.settings.model import Scale
 
 _DIGITS = re.compile(r"(-[0-9a-f]+)?")
 """What Pulumi appends to a logical name."""
-_RIGHTS = "eks:ListClusters, eks:ListNodegroups and eks:DescribeNodegroup (docs/bootstrap.md)"
+_FIX = "a preview and an update need eks:ListClusters, eks:ListNodegroups and eks:DescribeNodegroup (docs/bootstrap.md)"
 
 
 class LiveSizes(Record):
@@ -48,9 +48,7 @@ class LiveSizes(Record):
         except pulumi.RunError:
             raise
         except Exception as error:
-            raise pulumi.RunError(
-                f"{cluster}: AWS does not report the sizes of its node groups: {error}; a preview and an update need {_RIGHTS}"
-            ) from error
+            raise pulumi.RunError(f"{cluster}: AWS does not report the sizes of its node groups: {error}; {_FIX}") from error
         return cls(cluster, prefix, provider, groups)
 
     def named(self, group: str) -> dict[str, Sizes]:

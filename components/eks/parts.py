@@ -1,5 +1,7 @@
 """What several components of an EKS cluster declare alike: add-ons, and ports of a security group."""
 
+from typing import Any
+
 import pulumi_aws as aws
 
 from components.component import Opts, Text
@@ -16,7 +18,5 @@ def declare_addon(
 
 def open_port(name: str, group: Text, port: int, why: str, opts: Opts, **source: Text) -> aws.vpc.SecurityGroupIngressRule:
     """A rule that lets `source` reach a TCP port of the security group's members."""
-    ports = {"from_port": port, "to_port": port}
-    return aws.vpc.SecurityGroupIngressRule(
-        name, security_group_id=group, ip_protocol="tcp", **ports, description=why, **source, opts=opts
-    )
+    opened: dict[str, Any] = {"ip_protocol": "tcp", "from_port": port, "to_port": port, "description": why}
+    return aws.vpc.SecurityGroupIngressRule(name, security_group_id=group, **opened, **source, opts=opts)

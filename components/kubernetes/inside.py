@@ -53,6 +53,8 @@ class RunnerSet(Protocol):
     """Labels that select the set in `runs-on`, its name first."""
 
 
+BySpace = Mapping[str, Resources]
+"""Resources by the namespace that needs them."""
 MachineSet = Callable[[str, Any, Arc], RunnerSet]
 """(set name, runner class, settings that all sets of the cluster share) → the set, a component."""
 
@@ -201,9 +203,7 @@ def _kueue(inside: Inside, classes: Resources) -> QueueController | None:
     return QueueController(f"{inside.name}-queues", inside.opts, chart, objects, (*inside.ready, *classes), inside.git)
 
 
-def _needed_by_jobs(
-    inside: Inside, kueue: QueueController, walls: Mapping[str, Resources], needed: Mapping[str, Resources]
-) -> dict[str, Resources]:
+def _needed_by_jobs(inside: Inside, kueue: QueueController, walls: BySpace, needed: BySpace) -> BySpace:
     """What a Job of each namespace needs: all of `needed`, Kueue with its priorities, and the namespace's queues.
 
     Declares a queue for each team, and the LocalQueues of their namespaces. `walls` are each namespace with its isolation.

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.arguments import settings, wrong
-from components.component import Component, Resources, Text
+from components.component import Component, Parent, Resources, Text
 from components.context import PrivateKeys
 from components.generations import Generations
 from components.kubernetes.custom import custom
@@ -32,9 +32,7 @@ _NAME = "runners"
 """The name of all three objects, because a namespace has one of each."""
 
 
-def isolate(
-    logical_name: str, chart: Chart, namespace: Text, network_policy: Mapping[str, Any], *, parent: pulumi.Resource
-) -> list[pulumi.Resource]:
+def isolate(logical_name: str, chart: Chart, namespace: Text, policy: Mapping[str, Any], *, parent: Parent) -> Resources:
     """A NetworkPolicy with the given spec, a ResourceQuota and a LimitRange for a set's pods, all created before its release.
 
     The namespace itself enforces a Pod Security Standard. Its default ServiceAccount is unchanged: it has no rights and none of
@@ -43,7 +41,7 @@ def isolate(
     metadata = kubernetes.meta.v1.ObjectMetaArgs(name=_NAME, namespace=namespace)
     opts = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
     return [
-        kubernetes.networking.v1.NetworkPolicy(f"{logical_name}-network", metadata=metadata, spec={**network_policy}, opts=opts),
+        kubernetes.networking.v1.NetworkPolicy(f"{logical_name}-network", metadata=metadata, spec={**policy}, opts=opts),
         kubernetes.core.v1.ResourceQuota(f"{logical_name}-quota", metadata=metadata, spec=resource_quota(chart), opts=opts),
         kubernetes.core.v1.LimitRange(f"{logical_name}-limits", metadata=metadata, spec=limit_range(chart), opts=opts),
     ]

@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping
 
-import pulumi
 import pulumi_oci as oci
 
-from components.component import Text
+from components.component import Opts, Text
 
 
-def declare_addon(
-    name: str, cluster: Text, addon: str, version: str | None, values: Mapping[str, Text], opts: pulumi.ResourceOptions
-) -> None:
+def declare_addon(name: str, cluster: Text, addon: str, version: str | None, values: Mapping[str, Text], opts: Opts) -> None:
     """The add-on, which takes over what is there already. `values` are its configuration."""
     of = {"cluster_id": cluster, "addon_name": addon, "version": version}
     configured = [{"key": key, "value": value} for key, value in values.items()] or None

@@ -42,9 +42,8 @@ class ExistingOkeCluster(Component[Settings, Context]):
             budget(name, settings.budget, target, settings.tenancy, called=called, tags=context.tags, opts=opts)
         self.cluster_id, self.node_subnet_id = existing.id, existing.node_subnet
         self.node_security_group_id = existing.node_security_group
-        self.kubernetes_provider = kubernetes_provider(
-            name, existing.id, kubeconfig=existing.kubeconfig, context=existing.context, parent=self
-        )
+        access = {"kubeconfig": existing.kubeconfig, "context": existing.context}
+        self.kubernetes_provider = kubernetes_provider(name, existing.id, **access, parent=self)
         group = self.node_security_group_id
         return {"clusterId": self.cluster_id, "nodeSubnetId": self.node_subnet_id, "nodeSecurityGroupId": group}
 
@@ -79,11 +78,9 @@ class InCluster(Record):
         """The cluster's name in OCI."""
         return self.context.cluster_name(self.name)
 
-    def policy(
-        self, name: str, statements: Statements, compartment: str, why: str, *, parent: pulumi.Resource
-    ) -> oci.identity.Policy:
+    def policy(self, name: str, says: Statements, compartment: str, why: str, *, parent: pulumi.Resource) -> oci.identity.Policy:
         """Statements for one compartment. `why` is the description."""
-        return policy(name, statements, compartment=compartment, description=why, tags=self.tags, iam=self.iam, parent=parent)
+        return policy(name, says, compartment=compartment, description=why, tags=self.tags, iam=self.iam, parent=parent)
 
 
 class NewCluster(InCluster):

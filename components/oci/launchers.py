@@ -1,12 +1,11 @@
 """The objects that the launchers of a runner set need in their namespace."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.component import Text
+from components.component import Parent, Resources, Text
 from fleet.charts.chart import Chart
 from fleet.facts.scheduling import EPHEMERAL_LABEL
 from fleet.providers.oke.launcher_set import LAUNCHER, LAUNCHER_PROGRAM, LAUNCHER_SETTINGS
@@ -17,9 +16,7 @@ SWEEP = "launcher-sweep"
 """Name of the CronJob that removes machines whose launcher is gone."""
 
 
-def launcher_objects(
-    name: str, chart: Chart, config: Text, rights: Sequence[pulumi.Resource], namespace: Text, parent: pulumi.Resource
-) -> list[pulumi.Resource]:
+def launcher_objects(name: str, chart: Chart, config: Text, rights: Resources, namespace: Text, parent: Parent) -> Resources:
     """The launchers' account, their program with `config` (JSON), and a CronJob that removes what lost launchers left."""
     child = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
     called = kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace)

@@ -10,7 +10,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.arguments import checked, require, settings, typed
-from components.component import PackagedComponent, Text
+from components.component import PackagedComponent, Resources, Text
 from components.generations import Generations
 from components.kubernetes.arc_runner_set import GitHubAppArgs
 from components.kubernetes.args import GitOpsArgs
@@ -225,8 +225,8 @@ class OciGpuRunner(PackagedComponent[Read]):
         chart = machine_chart(settings)
         self.instance_pool_id = self._standing(name, settings, args).id if isinstance(settings, StandingSet) else None
 
-        def companions(namespace: Text, parent: pulumi.Resource) -> list[pulumi.Resource]:
-            made: list[pulumi.Resource] = []
+        def companions(namespace: Text, parent: pulumi.Resource) -> Resources:
+            made: Resources = ()
             if settings.booted_here:
                 made = launcher_objects(name, chart, self._config(args), self._rights(name, args, chart), namespace, parent)
             return [*made, keep_launchers(f"{name}-keep", namespace, parent)]
@@ -265,10 +265,8 @@ class OciGpuRunner(PackagedComponent[Read]):
         machine = oci.core.InstanceConfiguration(f"{name}-machine", instance_details=instance_details, **named, opts=opts)
         subnets = {"subnet_id": args.subnet_id}
         places = [{"availability_domain": one, "primary_vnic_subnets": subnets} for one in settings.availability_domains]
-        sized = {**named, "size": settings.count, "opts": self._below(*self._after, ignore_changes=["size"])}
-        return oci.core.InstancePool(
-            f"{name}-pool", instance_configuration_id=machine.id, placement_configurations=places, **sized
-        )
+        of = {**named, "size": settings.count, "opts": self._below(*self._after, ignore_changes=["size"])}
+        return oci.core.InstancePool(f"{name}-pool", instance_configuration_id=machine.id, placement_configurations=places, **of)
 
     def _config(self, args: Read) -> pulumi.Output[str]:
         """The launcher's config as JSON, once the ids in it are known."""

@@ -29,9 +29,8 @@ def policy(
     `iam` is the provider of the tenancy's home region, because OCI accepts policies only there. None: the provider of `parent`.
     """
     opts = pulumi.ResourceOptions(parent=parent, provider=iam, depends_on=list(depends_on))
-    return oci.identity.Policy(
-        name, compartment_id=compartment, description=description, statements=statements, freeform_tags=tags, opts=opts
-    )
+    about = {"compartment_id": compartment, "description": description, "freeform_tags": tags}
+    return oci.identity.Policy(name, statements=statements, **about, opts=opts)
 
 
 def allowed(namespace: str, account: str, needs: Sequence[str], compartment: str, cluster: str) -> list[str]:

@@ -40,14 +40,10 @@ class OkeRunnerImage(Component[InCluster, OcirRegistry, str]):
         named = {"display_name": f"{here.physical_name}-images", "freeform_tags": here.tags, "compartment_id": compartment}
         level = {"scan_level": "STANDARD"}
         recipe = oci.vulnerabilityscanning.ContainerScanRecipe(f"{name}-scan", scan_settings=level, **named, opts=self._child)
-        images: oci.vulnerabilityscanning.ContainerScanTargetTargetRegistryArgsDict = {
-            "type": "OCIR",
-            "compartment_id": compartment,
-            "repositories": [f"{registry.prefix}/{RUNNER_GPU_REPOSITORY}"],
-        }
-        oci.vulnerabilityscanning.ContainerScanTarget(
-            f"{name}-scan", container_scan_recipe_id=recipe.id, target_registry=images, **named, opts=self._child
-        )
+        scanned = [f"{registry.prefix}/{RUNNER_GPU_REPOSITORY}"]
+        images = {"type": "OCIR", "compartment_id": compartment, "repositories": scanned}
+        of: dict[str, Any] = {"container_scan_recipe_id": recipe.id, "target_registry": images, **named}
+        oci.vulnerabilityscanning.ContainerScanTarget(f"{name}-scan", **of, opts=self._child)
 
     def _readers(self, name: str, here: InCluster, registry: OcirRegistry, tenancy: str) -> oci.identity.DynamicGroup:
         compartment = here.settings.compartment

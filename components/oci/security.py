@@ -3,18 +3,19 @@
 import ipaddress
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import pulumi
 import pulumi_oci as oci
 
-from components.component import Component, Resources, Text
+from components.component import Component, Parent, Resources, Tags, Text
 from components.oci.network import oracle_services
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.settings.egress import INTERNET
 
 ALL, ICMP, TCP, UDP = "all", "1", "6", "17"
 """Protocols as OCI's security rules spell them."""
+Group: TypeAlias = oci.core.NetworkSecurityGroup
 GROUP, CIDR, SERVICE = "NETWORK_SECURITY_GROUP", "CIDR_BLOCK", "SERVICE_CIDR_BLOCK"
 IN, OUT = ("INGRESS", "source"), ("EGRESS", "destination")
 """The direction of a rule, and its argument for the other end."""
@@ -31,17 +32,14 @@ _API, _CHANNEL = ({"tcp_options": ports(port, port)} for port in (6443, 12250))
 """Ports of the Kubernetes API and of OKE's own channel, which also serves workload identity."""
 
 
-def security_group(
-    name: str, compartment: Text, vcn_id: Text, tags: Mapping[str, str], after: Resources = (), *, parent: pulumi.Resource
-) -> oci.core.NetworkSecurityGroup:
+def security_group(name: str, compartment: Text, vcn_id: Text, tags: Tags, after: Resources = (), *, parent: Parent) -> Group:
     """A network security group without rules, so nothing is allowed yet."""
     opts = pulumi.ResourceOptions(parent=parent, depends_on=list(after))
-    return oci.core.NetworkSecurityGroup(
-        name, compartment_id=compartment, vcn_id=vcn_id, display_name=name, freeform_tags=dict(tags), opts=opts
-    )
+    place = {"compartment_id": compartment, "vcn_id": vcn_id}
+    return Group(name, **place, display_name=name, freeform_tags=dict(tags), opts=opts)
 
 
-class OkeSecurity(Component[OkeCluster, Text, Text, bool, dict[str, str]]):
+class OkeSecurity(Component[OkeCluster, Text, Text, bool, Tags]):
     """Groups for the API endpoint, for nodes with their pods, and for machines that run jobs. No group allows SSH.
 
     Rules of endpoint and nodes: docs.oracle.com, example network configurations, VCN-native pods; pods share the nodes' group.
@@ -61,10 +59,8 @@ class OkeSecurity(Component[OkeCluster, Text, Text, bool, dict[str, str]]):
     machine_rules: Resources
     """These must exist before a machine can download anything."""
 
-    def declare(
-        self, name: str, settings: OkeCluster, compartment: Text, vcn_id: Text, machines: bool, tags: dict[str, str]
-    ) -> None:
-        def group(role: str) -> oci.core.NetworkSecurityGroup:
+    def declare(self, name: str, settings: OkeCluster, compartment: Text, vcn_id: Text, machines: bool, tags: Tags) -> None:
+        def group(role: str) -> Group:
             return security_group(f"{name}-{role}", compartment, vcn_id, tags, self._after, parent=self)
 
         api, workers = group("api"), group("workers")
@@ -78,7 +74,7 @@ class OkeSecurity(Component[OkeCluster, Text, Text, bool, dict[str, str]]):
                 for block in everything_but(*settings.closed_networks)
             ]
 
-    def _api_rules(self, api: oci.core.NetworkSecurityGroup, settings: OkeCluster) -> list[pulumi.Resource]:
+    def _api_rules(self, api: Group, settings: OkeCluster) -> list[pulumi.Resource]:
         name, workers = f"{self._name}-api", self.workers_id
         _, services = oracle_services(parent=self, after=api)
         deployers = "Kubernetes API for those who deploy"

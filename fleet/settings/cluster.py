@@ -12,6 +12,7 @@ from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
 from fleet.facts.remark import CANNOT_WORK, Remark, below, said, todo
 from fleet.facts.scheduling import FALLBACK, JOB_PRIORITIES, PLACEHOLDER_PRIORITIES, SYSTEM_POOL, SYSTEM_SELECTOR, Priority
+from fleet.settings import workloads as rules
 from fleet.settings.alerts import require_objectives
 from fleet.settings.budget import Budget, PoolBudget
 from fleet.settings.caches import Cache, Volumes, class_name
@@ -33,16 +34,7 @@ from fleet.settings.refusals import problem, refusal, refuse, refuse_if, require
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import GPU_LABELS, PodRunner, Runner, RunnerQuota, SetName
 from fleet.settings.sharing import Mig
-from fleet.settings.workloads import (
-    AnyWorkload,
-    BuildkitWorkload,
-    PoolWorkload,
-    WorkloadName,
-    require_builders,
-    require_storage,
-    require_unqueued,
-    require_workloads,
-)
+from fleet.settings.workloads import AnyWorkload, BuildkitWorkload, PoolWorkload, WorkloadName
 
 RENAMED = ("pools", "runners", "caches")
 """Keys of a cluster whose entries may have an earlier name, in `was`."""
@@ -428,12 +420,10 @@ class Cluster(Model):
         for name in queues.flavor_names(self.pools):
             members, handed = queues.pools_of(name), queues.nominal(name)
             runners = [runner for runner in self.pod_runners.values() if not set(members).isdisjoint(runner.ordered)]
-            standing = [
-                workload for workload in self.workloads.values() if isinstance(workload, PoolWorkload) and workload.stands
-            ]
+            works = [work for work in self.workloads.values() if isinstance(work, PoolWorkload) and work.stands]
             asked = {
                 "runner sets may ask for": sum(runner.gpus * runner.span.max for runner in runners),
-                "workloads keep": sum(workload.units for workload in standing if workload.pool in members),
+                "workloads keep": sum(work.units for work in works if work.pool in members),
             }
             others = sum(asked.values())
             most, resource = sum(units(self.pools[pool]) for pool in members), self.pools[members[0]].resource
@@ -533,9 +523,7 @@ class Cluster(Model):
         for name, pool in self.pools.items():
             refuse("pools", name, "role", fallback_unused=pool.role == FALLBACK and name not in self.runner_pools)
 
-    def _require_enablement(
-        self, *, driver_at: Callable[[str, Any], tuple[str, ...]] = lambda _name, _pool: (), fix: str = ""
-    ) -> None:
+    def _require_enablement(self, *, driver_at: Callable[[str, Any], tuple[str, ...]] = lambda *_: (), fix: str = "") -> None:
         """Refuse pools and an enablement that do not fit each other.
 
         `driver_at` gives the path of the setting that has the driver's version of a pool. `fix` is what to do about a wrong one.
@@ -559,11 +547,11 @@ class Cluster(Model):
     @refusal
     def _use_rules(self) -> None:
         """Refuse workloads, jobs, team quotas and objectives that do not fit the pools, the caches or each other."""
-        require_workloads(self.workloads, self.pools, tuple(self._confined()))
-        require_builders(self.workloads, self.runners)
-        require_storage(self.workloads, self.caches, default_class=self.DEFAULT_CLASS, sells_volumes=self.SELLS_VOLUMES)
+        rules.require_workloads(self.workloads, self.pools, tuple(self._confined()))
+        rules.require_builders(self.workloads, self.runners)
+        rules.require_storage(self.workloads, self.caches, default_class=self.DEFAULT_CLASS, sells_volumes=self.SELLS_VOLUMES)
         teams = self.queues.teams if self.queues is not None else {}
-        require_unqueued(self.workloads, {each: team for team, settings in teams.items() for each in settings.namespaces})
+        rules.require_unqueued(self.workloads, {each: team for team, settings in teams.items() for each in settings.namespaces})
         require_jobs(self.jobs, self.pools, self.caches, self.queues, self.workloads)
         if self.queues is not None:
             require_queues(self.queues, self.pools)

@@ -52,11 +52,8 @@ def require_enablement(enablement: str, operator: OperatorSettings | None, pools
 
 def advertisers(enablement: str, image: NodeImage) -> Iterator[str]:
     """Everything that would advertise the GPUs of a node with this image."""
-    yield {
-        DEVICE_PLUGIN: "the device plugin's chart",
-        GPU_OPERATOR: "the GPU operator",
-        GPU_PLUGIN_ADDON: "OKE's add-on NvidiaGpuPlugin",
-    }[enablement]
+    charts = {DEVICE_PLUGIN: "the device plugin's chart", GPU_OPERATOR: "the GPU operator"}
+    yield (charts | {GPU_PLUGIN_ADDON: "OKE's add-on NvidiaGpuPlugin"})[enablement]
     if image.advertises:
         yield f"the node image {image.name}"
 

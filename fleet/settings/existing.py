@@ -14,15 +14,8 @@ from fleet.settings.refusals import matching, problem, refusal, refuses
 CONTROLLER_CHART, AUTOSCALER_CHART = "arc-controller", "cluster-autoscaler"
 NODE_AGENT = "eks-node-monitoring-agent"
 """EKS add-on that watches nodes. On each GPU node it runs a DCGM engine, which no setting switches off."""
-Installed = Literal[
-    "arc-controller",
-    "cluster-autoscaler",
-    "dcgm-exporter",
-    "device-plugin",
-    "eks-node-monitoring-agent",
-    "gpu-operator",
-    "metrics-server",
-]
+_OnNodes = Literal["dcgm-exporter", "device-plugin", "eks-node-monitoring-agent"]
+Installed = Literal["arc-controller", "cluster-autoscaler", _OnNodes, "gpu-operator", "metrics-server"]
 """What a cluster may have already. The program does not install it again."""
 ENABLEMENTS = ("device-plugin", "gpu-operator")
 

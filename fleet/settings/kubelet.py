@@ -29,6 +29,8 @@ def _go_seconds(value: Any) -> int:
 _GoDuration = Annotated[int, BeforeValidator(_go_seconds), PlainSerializer(go_duration), DURATION]
 _Size = Annotated[Memory, PlainSerializer(memory_text)]
 _KUBELET = "KubeletConfiguration"
+_High = Annotated[int, limited(_KUBELET, "imageGCHighThresholdPercent")]
+_Low = Annotated[int, limited(_KUBELET, "imageGCLowThresholdPercent")]
 _CpuManager = Literal["none", "static"]
 _TopologyManager = Literal["none", "best-effort", "restricted", "single-numa-node"]
 _TopologyScope = Literal["container", "pod"]
@@ -93,14 +95,10 @@ class KubeletFlags(Model):
     registry_burst: Annotated[int, limited(_KUBELET, "registryBurst")] | None = None
     """Image pulls that may start at once, as long as `registryPullQPS` holds. Kubelet's default is 10. Unit: pulls. Source:
     Kubernetes, kubelet.config.k8s.io/v1beta1. Example: `20`"""
-    image_gc_high_threshold_percent: Annotated[int, limited(_KUBELET, "imageGCHighThresholdPercent")] | None = Field(
-        default=None, alias="imageGCHighThresholdPercent"
-    )
+    image_gc_high_threshold_percent: _High | None = Field(default=None, alias="imageGCHighThresholdPercent")
     """Use of the disk above which kubelet deletes unused images. Kubelet's default is 85. Unit: percent of the disk. Source:
     Kubernetes, kubelet.config.k8s.io/v1beta1. Example: `90`"""
-    image_gc_low_threshold_percent: Annotated[int, limited(_KUBELET, "imageGCLowThresholdPercent")] | None = Field(
-        default=None, alias="imageGCLowThresholdPercent"
-    )
+    image_gc_low_threshold_percent: _Low | None = Field(default=None, alias="imageGCLowThresholdPercent")
     """Use of the disk down to which kubelet deletes unused images, below the high threshold. Kubelet's default is 80. Unit:
     percent of the disk. Source: Kubernetes, kubelet.config.k8s.io/v1beta1. Example: `75`"""
     container_log_max_size: _Size | None = None

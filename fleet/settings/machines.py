@@ -21,11 +21,8 @@ def _model(name: str) -> None:
         raise problem("gpu_model", fix=fix)
 
 
-GpuModel = Annotated[
-    str,
-    refuses(_model),
-    Form("GPU model", "no NVIDIA GPU of fleet/facts/data/gpus.csv; write for example RTX 4090", values=_nvidia),
-]
+_MODEL_RULE = "no NVIDIA GPU of fleet/facts/data/gpus.csv; write for example RTX 4090"
+GpuModel = Annotated[str, refuses(_model), Form("GPU model", _MODEL_RULE, values=_nvidia)]
 
 
 class OwnMachine(Model):

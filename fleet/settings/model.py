@@ -22,16 +22,7 @@ from fleet.settings.refusals import Form, matching, problem, refusal, refuse, re
 class Model(BaseModel):
     """Base model: frozen, strict, no unknown keys, keys in camelCase."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        alias_generator=to_camel,
-        validate_by_alias=True,
-        validate_by_name=False,
-        str_strip_whitespace=False,
-        defer_build=True,
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel, defer_build=True)
 
     def set_fields(self, kind: type[BaseModel]) -> dict[str, Any]:
         """The fields of `kind`, a base of this model, that are set. They make another model that extends `kind`."""
@@ -148,11 +139,8 @@ def _cidr(text: str) -> str:
     return str(network)
 
 
-Cidr = Annotated[
-    str,
-    AfterValidator(_cidr),
-    Form("CIDR block", "not a CIDR block; write a network such as 203.0.113.0/24", r"[0-9a-fA-F.:]+(/[0-9]{1,3})?"),
-]
+_CIDR_RULE = "not a CIDR block; write a network such as 203.0.113.0/24"
+Cidr = Annotated[str, AfterValidator(_cidr), Form("CIDR block", _CIDR_RULE, r"[0-9a-fA-F.:]+(/[0-9]{1,3})?")]
 """An IPv4 or IPv6 network in CIDR notation."""
 
 _LABEL_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
@@ -197,9 +185,8 @@ YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", 
 
 
 _TAG = r"[\w .:/=+@-]"
-TagKey = Annotated[
-    str, matching("tag__key", rf"(?![aA][wW][sS]:){_TAG}{{1,128}}", form=Form("tag key", words("tag__key"), most=128))
-]
+_TAG_KEY = Form("tag key", words("tag__key"), most=128)
+TagKey = Annotated[str, matching("tag__key", rf"(?![aA][wW][sS]:){_TAG}{{1,128}}", form=_TAG_KEY)]
 TagValue = Annotated[str, matching("tag__value", rf"{_TAG}{{0,256}}", form=Form("tag value", words("tag__value"), most=256))]
 
 

@@ -96,9 +96,8 @@ def standing(value: Any, at: tuple[str, ...]) -> tuple[bool, Any]:
 
 
 _SHORT = "an entry is missing at the end of the list; add it"
-_TOLD_BY = (
-    dict.fromkeys((*KINDS, *WORKLOAD_KINDS), "kind") | dict.fromkeys(STRATEGIES, "strategy") | dict.fromkeys(SECRET_WAYS, "by")
-)
+_TOLD_BY = dict.fromkeys((*KINDS, *WORKLOAD_KINDS), "kind") | dict.fromkeys(STRATEGIES, "strategy")
+_TOLD_BY |= dict.fromkeys(SECRET_WAYS, "by")
 """The key that selects a model of a union, by tag, unless the key is `provider`."""
 _ORIGINS = {CREATED: "a cluster that the program creates", EXISTS: "a cluster that exists already"}
 """The two models of a provider by tag, in words."""
@@ -260,9 +259,8 @@ def _elsewhere(root: type[BaseModel], path: tuple[str, ...]) -> str:
             return f"it belongs to {_ORIGINS[have[0]]}; remove it"
         if have:
             selector = _TOLD_BY.get(have[0], "provider")
-            return f"it belongs to {selector} {' or '.join(have)}, remove it" + (
-                "" if selector == "provider" else f" or change {selector}"
-            )
+            change = "" if selector == "provider" else f" or change {selector}"
+            return f"it belongs to {selector} {' or '.join(have)}, remove it{change}"
     return ""
 
 

@@ -31,9 +31,7 @@ _SHORTEST = 5
 """Minutes of the shortest window. EC2 Auto Scaling may act up to two minutes late (user guide, scheduled scaling)."""
 _GAP = 2
 """Minutes between two windows. EC2 Auto Scaling refuses two actions at one time, and a holiday's action is a minute later."""
-_AREAS = frozenset(
-    ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific", "Etc")
-)
+_AREAS = ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific", "Etc")
 
 
 def _time_zone(name: str) -> None:

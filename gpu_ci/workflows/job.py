@@ -41,6 +41,7 @@ _DEEPEST = 10
 """Levels of composite actions (docs.github.com, "Reusing workflow configurations": up to 10 of them nest)."""
 Needs = Literal["container", "entrypoint", "docker"]
 """What a step needs: a container, one whose image names the program to run, or Docker."""
+_Needed = Iterator[tuple[Needs, str]]
 Actions = dict[Path, Mapping[str, Any]]
 """`runs` of the actions of repositories by their folders, each read once."""
 
@@ -189,9 +190,7 @@ def steps_of(file: File, actions: Actions, *at: str) -> Iterator[Step]:
                 yield Step(file.place(*at, number), needs, text)
 
 
-def _needs(
-    step: object, repository: Path | None, actions: Actions, seen: set[Path], level: int = 1
-) -> Iterator[tuple[Needs, str]]:
+def _needs(step: object, repository: Path | None, actions: Actions, seen: set[Path], level: int = 1) -> _Needed:
     uses, run = text_at(step, "uses"), text_at(step, "run")
     if uses.startswith("docker://"):
         yield _kind_of(step), uses
@@ -209,9 +208,7 @@ def _kind_of(step: object, action: object = None) -> Needs:
     return "container" if text_at(action, "entrypoint") or text_at(inputs, "entrypoint") else "entrypoint"
 
 
-def _of_action(
-    step: object, repository: Path, name: str, actions: Actions, seen: set[Path], level: int
-) -> Iterator[tuple[Needs, str]]:
+def _of_action(step: object, repository: Path, name: str, actions: Actions, seen: set[Path], level: int) -> _Needed:
     """What an action of the repository needs. Composite actions are followed, each once."""
     try:
         folder = (repository / name).resolve()
