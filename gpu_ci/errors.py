@@ -7,5 +7,4 @@ from fleet.facts.errors import InputError
 
 def input_errors() -> tuple[type[Exception], ...]:
     """The errors of wrong input. Only a process that has loaded Pulumi's SDK can get one of it."""
-    sdk = sys.modules.get("pulumi")
-    return (InputError, sdk.RunError) if sdk else (InputError,)
+    return (InputError, sdk.RunError) if (sdk := sys.modules.get("pulumi")) else (InputError,)

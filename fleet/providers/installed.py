@@ -49,8 +49,7 @@ def installed(cluster: Cluster, physical_name: str, github: GitHub) -> tuple[Cha
 
 def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
     """Prometheus, if the program installs it, and the DCGM exporter, unless the cluster or the GPU operator has one."""
-    monitoring = cluster.monitoring
-    if monitoring is None:
+    if (monitoring := cluster.monitoring) is None:
         return
     if monitoring.installs:
         name = physical_name if cluster.found is None else cluster.found.identity

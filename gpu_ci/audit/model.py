@@ -63,13 +63,11 @@ class Keys:
 
     def flag(self, *path: str) -> bool | None:
         """True or false; None if the file says neither."""
-        value = self.whole(*path)
-        return value if isinstance(value, bool) else None
+        return value if isinstance(value := self.whole(*path), bool) else None
 
     def count(self, *path: str) -> int | None:
         """The whole number at a path, also as text; None for anything else."""
-        number = quantity(self.whole(*path))
-        return int(number) if number is not None else None
+        return int(number) if (number := quantity(self.whole(*path))) is not None else None
 
     def items(self, *path: str) -> "list[Keys]":
         """The values of the list at a path."""
@@ -98,8 +96,7 @@ class Keys:
 
     def mapping(self, *path: str) -> Mapping[str, Any]:
         """The plain mapping at a path; empty for anything else. Everything below counts as read."""
-        value = self.whole(*path)
-        return value if isinstance(value, Mapping) else {}
+        return value if isinstance(value := self.whole(*path), Mapping) else {}
 
     def skip(self, *keys: str) -> None:
         """Keys that say nothing that an audit judges count as read."""

@@ -279,8 +279,7 @@ def ids(cluster: str, inputs: Mapping[str, Any]) -> list[str]:
     """The id of the object with these inputs, if it exists. Raises InputError, ApiError or UnreachableError."""
     api, _ = connect(cluster)
     name = text(inputs, "metadata", "name")
-    kind = api.kind(text(inputs, "apiVersion"), text(inputs, "kind"))
-    if kind is None or not name:
+    if (kind := api.kind(text(inputs, "apiVersion"), text(inputs, "kind"))) is None or not name:
         return []
     namespace = (text(inputs, "metadata", "namespace") or "default") if kind.namespaced else ""
     there = replace(api, namespace=namespace).find(kind, name) is not None

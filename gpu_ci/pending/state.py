@@ -62,8 +62,7 @@ class State(NamedTuple):
 
     def provider_of(self, resource: Resource) -> Object:
         """The inputs of a resource's provider."""
-        provider = self.resources.get(resource.provider)
-        return provider.inputs if provider is not None else {}
+        return provider.inputs if (provider := self.resources.get(resource.provider)) is not None else {}
 
     @property
     def names(self) -> frozenset[str]:

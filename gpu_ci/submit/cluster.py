@@ -43,8 +43,7 @@ class Response(AbstractContextManager["Response"]):
 
     def json(self) -> Object:
         """The body as a JSON object."""
-        content = parsed(self._body())
-        if not isinstance(content, Mapping):
+        if not isinstance(content := parsed(self._body()), Mapping):
             raise UnreachableError(f"{self._request}: the server is not a Kubernetes API server; check the kubeconfig's `server`")
         return content
 

@@ -47,8 +47,7 @@ def text(thing: Any, *path: str) -> str:
 
 def number(thing: Any, *path: str) -> int:
     """The whole number at a path; 0 if there is none."""
-    value = at(thing, *path)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return value if isinstance(value := at(thing, *path), int) and not isinstance(value, bool) else 0
 
 
 def one_line(words: str) -> str:

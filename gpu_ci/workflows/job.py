@@ -360,8 +360,7 @@ class Workflows:
             return "a workflow of another repository is not read; check it there"
         if _CALL.fullmatch(uses) is None:
             return "GitHub calls only files of .github/workflows; move it there"
-        path = file.path.parent / Path(uses).name
-        if path not in self._callees:
+        if (path := file.path.parent / Path(uses).name) not in self._callees:
             self._callees[path] = _workflow(path)
         return self._callees[path]
 

@@ -301,8 +301,7 @@ class Cloud:
     def lose(self, name: str) -> None:
         """A machine is gone, with its node. The group replaces it, unless its machines are the owner's."""
         with self._lock:
-            one = self.instances[name]
-            if not one.group.replaces:
+            if not (one := self.instances[name]).group.replaces:
                 self.sizes[one.group.id] -= 1
             self._end(one)
         self.wake.set()

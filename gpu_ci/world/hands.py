@@ -410,8 +410,7 @@ class Hands:
 
 def _probe(run: Run, container: _Container) -> bool | None:
     """Whether the container's readiness probe by HTTP succeeds; None without one, or where no program is known to listen."""
-    asked = container.spec.get("readinessProbe", {}).get("httpGet", {})
-    if asked.get("port") not in run.ports:
+    if (asked := container.spec.get("readinessProbe", {}).get("httpGet", {})).get("port") not in run.ports:
         return None
     connection = HTTPConnection("127.0.0.1", run.ports[asked["port"]], timeout=1)
     try:

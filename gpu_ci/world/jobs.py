@@ -40,8 +40,7 @@ def batches(text: str, cluster: Cluster) -> tuple[Batch, ...]:
     """
     if not text.isdecimal():
         try:
-            content = read_yaml(Path(text)).value
-            if not isinstance(content, dict):
+            if not isinstance(content := read_yaml(Path(text)).value, dict):
                 raise InputError(f"--jobs: {text} must have the key jobs; write jobs: [{{runsOn: [gpu-t4], count: 20}}]")
             return read(Jobs, "--jobs", content).jobs
         except FleetError as error:

@@ -80,8 +80,7 @@ class Observed:
         self._peak(self.peak_nodes, Counter(pools.values()))
         self._peak(self.peak_runners, Counter(map(class_of, runners)))
         for pod in runners:
-            node = pod["spec"].get("nodeName", "")
-            if node in pools and pod["metadata"]["uid"] not in self._seen:
+            if (node := pod["spec"].get("nodeName", "")) in pools and pod["metadata"]["uid"] not in self._seen:
                 name, pool = class_of(pod), pools[node]
                 self._seen.add(pod["metadata"]["uid"])
                 self.landed[name, pool] += 1
@@ -212,8 +211,7 @@ class World:
         return replace(program, more=more, files={**program.files, str(file): file})
 
     def _node(self, name: str) -> Literal["up", "silent", "gone"]:
-        node = self.nodes.objects.get(("", name))
-        if node is None:
+        if (node := self.nodes.objects.get(("", name))) is None:
             return "gone"
         return "up" if FAKE_NODE in node["metadata"].get("annotations", {}) else "silent"
 
@@ -317,8 +315,7 @@ class Player:
         """Start new runners, continue the others, and report those that vanished."""
         pods = {pod["metadata"]["uid"]: pod for pod in self._pods.values() if self._runs(pod)}
         for uid in self._processes.keys() - pods.keys():
-            process = self._processes.pop(uid)
-            if process.code is None and process.runner is not None:
+            if (process := self._processes.pop(uid)).code is None and process.runner is not None:
                 self._github.lost(process.runner)
         for uid, pod in pods.items():
             try:

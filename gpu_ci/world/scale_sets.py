@@ -172,8 +172,7 @@ class Service:
     def register(self, jit: str) -> Runner:
         """The runner of this JIT configuration comes online. Raises EndedError."""
         with self.state:
-            runner = next((one for one in self.runners.values() if one.jit == jit), None)
-            if runner is None:
+            if (runner := next((one for one in self.runners.values() if one.jit == jit), None)) is None:
                 raise EndedError(_GONE)
             if self.outdated > 0:
                 self.outdated -= 1
@@ -236,8 +235,7 @@ class Service:
         """The fault that comes true now at one of the places. It counts as used."""
         with self.state:
             self.faults = [one for one in self.faults if one.times > 0 and self.clock() < one.until]
-            fault = next((one for one in self.faults if one.where in places), None)
-            if fault is not None:
+            if (fault := next((one for one in self.faults if one.where in places), None)) is not None:
                 fault.times -= 1
             return fault
 
@@ -319,8 +317,7 @@ class Service:
         """The first message after `last` that the listener did not acknowledge, or a new one, with its number."""
         if again := sorted(number for number in of.unacknowledged if number > last):
             return again[0], of.unacknowledged[again[0]]
-        ready = [entry for entry in of.pending if entry[0] <= self.clock()][:_BATCH]
-        if not ready:
+        if not (ready := [entry for entry in of.pending if entry[0] <= self.clock()][:_BATCH]):
             return None
         of.pending = [entry for entry in of.pending if all(entry is not other for other in ready)]
         of.last += 1

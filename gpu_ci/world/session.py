@@ -57,8 +57,7 @@ def run(asked: Asked, progress: Progress) -> bool:
     programs.require()
     (config, fleet), out = read_stack(asked.stack, asked.file), console()
     names = [name for name, _ in fleet.clusters_by_name()]
-    name = fleet.first_name("clusters", asked.cluster or names[0])
-    if name not in names:
+    if (name := fleet.first_name("clusters", asked.cluster or names[0])) not in names:
         raise InputError(f"--cluster: the stack has no cluster {quoted(name)}; {instead(name, names, names[0])}")
     queued = batches(asked.jobs, fleet.clusters[name])
     drills = faults.named(asked.faults, asked.factor)

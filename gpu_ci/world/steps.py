@@ -193,8 +193,7 @@ def _step_of_git(resource: Resource, needs: frozenset[str], fleet: Fleet, scopes
 
 
 def _awaited(entry: Object) -> str:
-    annotations = entry["metadata"].get("annotations", {})
-    if annotations.get(SKIP_AWAIT) == "true":
+    if (annotations := entry["metadata"].get("annotations", {})).get(SKIP_AWAIT) == "true":
         return ""
     return str(annotations.get(WAIT_FOR, "")).removeprefix("condition=") or _READY.get(entry["kind"], "")
 

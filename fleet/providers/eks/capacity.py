@@ -28,8 +28,7 @@ IMAGE_GIB = 25
 
 def window(pool: EksPool, day: date) -> Iterator[str]:
     """What the start and the end of a reservation mean for its pool, in words."""
-    reservation = pool.reservation
-    if reservation is None:
+    if (reservation := pool.reservation) is None:
         return
     block = pool.capacity == CAPACITY_BLOCK
     noun = "capacity block" if block else "reservation"
@@ -87,8 +86,7 @@ def refused_zone(region: str) -> Iterator[str]:
 def _written(pool: EksPool) -> str:
     """The seconds that a faster disk saves at most. It saves none where the network or the processor is slower than the disk."""
     reached = [pool.disk_throughput(machine) for machine in pool.machines]
-    speeds = [speed for speed in reached if speed is not None]
-    if not speeds:
+    if not (speeds := [speed for speed in reached if speed is not None]):
         return "unknown seconds (no source has the EBS limit)"
     most = write_seconds(IMAGE_GIB, GP3_MIBPS) - write_seconds(IMAGE_GIB, max(speeds))
     return f"0-{most:.0f} s of writing {IMAGE_GIB} GiB (derived: bytes over throughput)"

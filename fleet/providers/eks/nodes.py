@@ -182,8 +182,7 @@ def _efa(pool: EksPool) -> None:
 
 
 def _placement_group(pool: EksPool) -> None:
-    group = pool.placement_group
-    if group is None:
+    if (group := pool.placement_group) is None:
         return
     # EC2 user guide, work with Capacity Blocks; aws/aws-parallelcluster#6311 refuses the two together.
     refuse("placementGroup", block_placement=pool.capacity == CAPACITY_BLOCK)
@@ -201,8 +200,7 @@ def _node_config(pool: EksPool) -> None:
 
 
 def _root_disk(pool: EksPool) -> None:
-    disk = pool.disk_performance
-    if disk is None:
+    if (disk := pool.disk_performance) is None:
         return
     refuse("diskPerformance", disk_performance_array=pool.images_on_array)
     gib = pool.disk // 1024

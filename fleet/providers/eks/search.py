@@ -22,8 +22,7 @@ Client = Callable[[str, str], Any]
 
 def search(kind: str, inputs: Mapping[str, Any], region: str, stack: str, account: str, client: Client) -> Search | None:
     """How to find what these inputs created; None if the table has no way or an input is unknown."""
-    row = IMPORTS.get(kind, {})
-    if row.get("again"):
+    if (row := IMPORTS.get(kind, {})).get("again"):
         return Search("", again=True)
     fields = {"stack": stack, "account": account or "ACCOUNT"}
     try:
@@ -38,8 +37,7 @@ def _filled(text: str, inputs: Mapping[str, Any], fields: Mapping[str, str]) -> 
     """The text with its fields. Raises KeyError for another input than a text: a secret is an object in a state."""
 
     def value(match: re.Match[str]) -> str:
-        found = fields.get(match[1], at(inputs, *match[1].split(".")))
-        if not isinstance(found, str):
+        if not isinstance(found := fields.get(match[1], at(inputs, *match[1].split("."))), str):
             raise KeyError(match[1])
         return found
 

@@ -78,8 +78,7 @@ def gateway(cluster: OkePools) -> Gateway | None:
 
 def push_remarks(cluster: OkePools) -> Iterator[str]:
     """The machines whose metrics Prometheus does not get, and why."""
-    monitoring = cluster.monitoring
-    if monitoring is None or not isinstance(cluster, OkeCluster):
+    if (monitoring := cluster.monitoring) is None or not isinstance(cluster, OkeCluster):
         return
     for name, runner in cluster.machine_runners():
         away = [place.region for place in runner.places_in(cluster.region) if place.subnet is not None]

@@ -25,8 +25,7 @@ FINISHERS: tuple[Callable[[Seen], None], ...] = (arc.finish, karpenter.finish, o
 
 def each(keys: Keys) -> Iterator[Keys]:
     """The objects of a document: the items of a List of Kubernetes, or the document itself."""
-    kind = keys.get("kind").value
-    if isinstance(kind, str) and kind.endswith("List") and "items" in keys:
+    if isinstance(kind := keys.get("kind").value, str) and kind.endswith("List") and "items" in keys:
         keys.skip("kind", "apiVersion", "metadata")
         for item in keys.items("items"):
             yield from each(item)

@@ -201,8 +201,7 @@ def _launcher(one: RunnerClass) -> RunnerClass:
     """The class of a pod that boots a machine: its type is an argument of the container."""
     words = [str(word) for word in items(container(one.pod), "args")]
     given = dict(word.partition("=")[::2] for word in words)
-    shape = given.get(_TABLE["launcher"]["shape"], "")
-    if not shape or one.machines:
+    if not (shape := given.get(_TABLE["launcher"]["shape"], "")) or one.machines:
         return one
     regions = tuple(dict.fromkeys(given[key] for key in ("--region", "--fallback-region") if key in given))
     spot = given.get("--preemptible") == "true"

@@ -48,8 +48,7 @@ def _nodes(seen: Seen) -> None:
     declared = {pool.name: number for number, pool in enumerate(seen.pools)}
     for (machine, labels, tainted), nodes in made.items():
         held, first = dict(labels), nodes[0]
-        name = next((held[label] for label in _TABLE["node"]["pool"] if label in held), "")
-        if name in declared:
+        if (name := next((held[label] for label in _TABLE["node"]["pool"] if label in held), "")) in declared:
             pool = seen.pools[declared[name]]
             seen.pools[declared[name]] = replace(pool, nodes=pool.nodes + len(nodes))
             continue
@@ -85,8 +84,7 @@ def _alike(node: Keys) -> tuple[str, tuple[tuple[str, str], ...], tuple[Taint, .
 
 def _with_job(one: RunnerClass, maps: dict[tuple[str, str], str]) -> RunnerClass:
     """The class with the pod that its hooks make for a job, if a ConfigMap of the folder has it."""
-    hook = variables(one.pod).get(HOOK_TEMPLATE, "")
-    if not hook or one.job is not None:
+    if not (hook := variables(one.pod).get(HOOK_TEMPLATE, "")) or one.job is not None:
         return one
     path = PurePosixPath(hook)
     for mount in parts(container(one.pod), "volumeMounts"):

@@ -122,8 +122,7 @@ def _pool(one: _Machine) -> Pool:
     if labels.get(_CLASS) == "release":
         starting = [key for key in starting if "cache-enforcer" not in key]
     reserved = [text for cluster in one.clusters for text in cluster.keys.texts(module, "capacity_reservation_ids")]
-    compactor = keys.flag("node_compactor")
-    if compactor is None:
+    if (compactor := keys.flag("node_compactor")) is None:
         compactor = any(cluster.get("node_compactor", "enabled").flag() for cluster in one.clusters)
     kind = "baremetal" if keys.flag("baremetal") else "gpu" if gpu else "cpu"
     waits = [cluster.get("nodepools", f"{kind}_consolidate_after").text() for cluster in one.clusters]

@@ -20,8 +20,7 @@ _CLUSTERS = ("config", "gpu-ci:clusters")
 
 def read(keys: Keys, seen: Seen) -> bool:
     """Read a stack file. Raises InputError with a line for each problem in it."""
-    name = _FILE.fullmatch(keys.file.path.name)
-    if name is None or not keys.get(*_CLUSTERS).entries():
+    if (name := _FILE.fullmatch(keys.file.path.name)) is None or not keys.get(*_CLUSTERS).entries():
         return False
     # Only a stack file needs the settings, and loading them takes longer than an audit of other files.
     from fleet.loading.config import read_fleet  # noqa: PLC0415

@@ -34,8 +34,7 @@ def placement(seen: Seen, day: date) -> Iterator[Finding]:
 
 
 def _unserved(job: Job, seen: Seen) -> Iterator[Finding]:
-    unnamed = [one.place for one in seen.classes if not one.name]
-    if unnamed or not seen.classes:
+    if (unnamed := [one.place for one in seen.classes if not one.name]) or not seen.classes:
         why = f"the release name of {unnamed[0]} is not in the file" if unnamed else "no runner set is in the folder"
         yield said("runs-on.open", job.place, job.name, asked=job.wants, why=why)
         return
@@ -61,8 +60,7 @@ def _served(job: Job, one: RunnerClass) -> Iterator[Finding]:
         yield said("job-gpus.none", job.place, job.name, job=job, set=one)
     if gpus and not job.timed:
         yield said("job-timeout.none", job.place, job.name, _at(job, "timeout-minutes", 60), set=one)
-    rights = privileges(one)
-    if rights and (events := sorted(job.events & _STRANGERS)):
+    if (rights := privileges(one)) and (events := sorted(job.events & _STRANGERS)):
         yield said("job-trigger.stranger", job.place, job.name, events=", ".join(events), rights=rights, set=one)
     elif rights and "pull_request" in job.events:
         yield said("job-trigger.fork", job.place, job.name, rights=rights, set=one)

@@ -58,8 +58,7 @@ def namespaces(seen: Seen, _: date) -> Iterator[Finding]:
             if open_ := [one for one, _ in asked if one.maximum is None]:
                 yield said("quota.open", hard.get(resource), open_[0].name, **facts)
                 continue
-            total = sum((each * (one.maximum or 0) for one, each in asked), Fraction(0))
-            if total > limit:
+            if (total := sum((each * (one.maximum or 0) for one, each in asked), Fraction(0))) > limit:
                 edit = Edit(hard, (resource,), _text(total, str(text)))
                 yield said("quota.full", hard.get(resource), names, (edit,), total=_text(total, str(text)), **facts)
 

@@ -152,8 +152,7 @@ def shared(seen: Seen, _: date) -> Iterator[Finding]:
 def overheads(seen: Seen, _: date) -> Iterator[Finding]:
     """Classes that fit a node alone, and not with what runs beside their jobs: the figures that their project counted."""
     for one in seen.classes:
-        found = answer(one, seen)
-        if found is None or not found.runs or not one.overheads:
+        if (found := answer(one, seen)) is None or not found.runs or not one.overheads:
             continue
         missing = []
         for over in one.overheads:

@@ -156,14 +156,12 @@ def tokens(seen: Seen, _: date) -> Iterator[Finding]:
 def runner_age(seen: Seen, day: date) -> Iterator[Finding]:
     """GitHub gives a runner no job that is too old."""
     for one in seen.classes:
-        image = one.image
-        if not image:
+        if not (image := one.image):
             continue
         if image.partition("@")[0].rpartition(":")[0] != RUNNER_REPOSITORY or image.endswith(":latest"):
             yield said("runner-age.unnamed", one.at, one.name, image=image, repository=RUNNER_REPOSITORY)
             continue
-        life = of_image(image, day)
-        if life is None or (life.last is None and life.released is None):
+        if (life := of_image(image, day)) is None or (life.last is None and life.released is None):
             yield said("runner-age.unknown", one.at, one.name, image=image)
         elif life.shown(day):
             edits = [] if "@" in image else _newer(one, day)

@@ -89,7 +89,6 @@ def last_day(web: Web, scope: str, version: str) -> date | None:
     if not web.token:
         raise SourceError("GH_TOKEN is not set, and GitHub shows the last day of a runner only to a token")
     address = f"{ADDRESSES['github']}/{scope}/actions/runners/deprecations/{version}"
-    answer = web.read(address, TypeAdapter(_End), headers=_HEADERS)
-    if answer.runner_version != version:
+    if (answer := web.read(address, TypeAdapter(_End), headers=_HEADERS)).runner_version != version:
         raise SourceError("GitHub answers for another version than the one that was asked for")
     return answer.runtime_deprecates_at.date() if answer.runtime_deprecates_at else None

@@ -42,8 +42,7 @@ def document(name: str, ami: GpuAmi, minor: str) -> str:
 
 def _driver(ami: GpuAmi, minor: str) -> str:
     """How the driver's version must begin: the whole version, a branch, or "" if neither settings nor sources name it."""
-    driver = ami.driver(minor)
-    return "" if driver is None else driver if "." in driver else f"{driver}."
+    return "" if (driver := ami.driver(minor)) is None else driver if "." in driver else f"{driver}."
 
 
 def _step(name: str, settings: dict[str, str]) -> dict[str, Any]:

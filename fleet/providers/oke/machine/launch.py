@@ -69,8 +69,7 @@ def user_data(runner: MachineRunner, *, pushes: bool = False) -> str:
     # Without the help texts, which leave the machine no room for its registration.
     fields = "".join(f"{name},{kind},-\n" for name, kind in counters())
     files = [_file(SETTINGS, env, "0644"), _file(BOOTSTRAP, _SCRIPT, "0755"), *([_file(COUNTERS, fields)] if pushes else [])]
-    text = _CLOUD_CONFIG.format(started=STARTED, bootstrap=BOOTSTRAP, files="".join(files))
-    if not text.isascii():
+    if not (text := _CLOUD_CONFIG.format(started=STARTED, bootstrap=BOOTSTRAP, files="".join(files))).isascii():
         raise ValueError("user data has a character outside ASCII, and cloud-init can then drop all of it; remove it")
     return text
 
