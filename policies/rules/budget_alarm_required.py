@@ -59,25 +59,21 @@ def _aws(stack: Stack, later: Later) -> bool:
 
     if any(stack.of(MONITOR)) and some(lambda _: stack.of(SUBSCRIPTION), subscribed, later):
         return True
-    whole = (budget for budget in stack.of(AWS_BUDGET) if not (_of_pools(budget, later) or _of_others(budget, later)))
+    whole = (budget for budget in stack.of(AWS_BUDGET) if not _of_others(budget, later))
     return any(some(partial(entries, budget.props, "notifications"), notifies, later) for budget in whole)
 
 
-def _of_pools(budget: Resource, later: Later) -> bool:
-    """Whether a budget counts only nodes of some pools."""
-    ands = partial(items, walk(budget.props, "filterExpression", "ands"))
-    return some(ands, lambda part: walk(part[1], "tags", "key") == POOL_LABEL, later)
-
-
 def _of_others(budget: Resource, later: Later) -> bool:
-    """Whether a budget leaves out the machines of EC2."""
+    """Whether a budget counts only nodes of some pools, or leaves out the machines of EC2."""
 
     def narrow(part: tuple[str, Data]) -> bool:
         name = text(walk(part[1], "name")) or text(walk(part[1], "key")).title().replace("_", "")
         return name in _USES or (name == "Service" and _COMPUTE not in listed(walk(part[1], "values"), SETTLED))
 
     fields = ("costFilters.[]", "filterExpression.dimensions", "filterExpression.ands.[].dimensions")
-    return any(some(partial(places, budget.props, field), narrow, later) for field in fields)
+    ands = partial(items, walk(budget.props, "filterExpression", "ands"))
+    of_pools = some(ands, lambda part: walk(part[1], "tags", "key") == POOL_LABEL, later)
+    return of_pools or any(some(partial(places, budget.props, field), narrow, later) for field in fields)
 
 
 def _oci(stack: Stack, later: Later) -> bool:

@@ -6,8 +6,6 @@ protect OKE's public endpoint: it must have one, and no rule may open port 6443 
 `endpointConfig` has a public endpoint that no security group can protect (OCI documentation, Migrating to VCN-Native Clusters).
 """
 
-from collections.abc import Sequence
-
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER
 from .networks import exposed, network, world
 from .read import Data, Faults, Later, count, items, keys, shown, strings, true, walk
@@ -28,7 +26,7 @@ def _check(args: Args, later: Later) -> Faults:
         yield f"{path} is {shown(source)}: port {_API_PORT} is the Kubernetes API; name your networks"
 
 
-def _eks(prefix: str, config: Data, allowed: Sequence[str], later: Later) -> Faults:
+def _eks(prefix: str, config: Data, allowed: tuple[str, ...], later: Later) -> Faults:
     public = walk(config, "endpointPublicAccess")
     # The endpoint is public by default.
     if public is not None and not true(public):
@@ -40,7 +38,7 @@ def _eks(prefix: str, config: Data, allowed: Sequence[str], later: Later) -> Fau
             yield f"{prefix}publicAccessCidrs[{index}] is {shown(cidr)}: {fault}"
 
 
-def _named(cidr: Data, allowed: Sequence[str]) -> str:
+def _named(cidr: Data, allowed: tuple[str, ...]) -> str:
     if (address := network(cidr)) is None:
         return "not a network; write one such as 203.0.113.0/24"
     if world(cidr):

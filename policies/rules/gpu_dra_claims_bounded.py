@@ -9,12 +9,10 @@ A request asks for a device class: directly (v1alpha3, v1beta1), under `exactly`
 A DeviceClass may select GPUs under any name, so only the listed names may be declared.
 """
 
-from collections.abc import Iterator, Sequence
-
 from .exceptions import matches
 from .kinds import PODS, api_tokens, each, kind_of, may_have_pods
 from .pods import PodSpec, pod_specs
-from .read import Data, Faults, Later, bound, count, entries, strings, text, walk, whole
+from .read import Data, Faults, Found, Later, bound, count, entries, strings, text, walk, whole
 from .rule import Args, Rule, facts, said
 
 _VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
@@ -44,12 +42,12 @@ def _pod_faults(pod: PodSpec, most: int, later: Later) -> Faults:
         yield said("many_claims", pod=pod, claims=claims, most=most)
 
 
-def _of_gpus(name: str, classes: Sequence[str]) -> bool:
+def _of_gpus(name: str, classes: tuple[str, ...]) -> bool:
     """Whether devices of this class are GPUs."""
     return name != "" and any(matches(pattern, name) for pattern in classes)
 
 
-def _claim_faults(path: str, spec: Data, classes: Sequence[str], most: int, later: Later) -> Faults:
+def _claim_faults(path: str, spec: Data, classes: tuple[str, ...], most: int, later: Later) -> Faults:
     if _of_gpus(name := text(later.walk(spec, "resourceClassName")), classes):
         yield said("uncounted_claim", path=path, name=name)
     total, faults = 0, list[str]()
@@ -61,14 +59,14 @@ def _claim_faults(path: str, spec: Data, classes: Sequence[str], most: int, late
         yield said("large_claim", path=path, total=total, most=most)
 
 
-def _alternatives(path: str, request: Data, later: Later) -> Iterator[tuple[str, Data]]:
+def _alternatives(path: str, request: Data, later: Later) -> Found:
     """Path and body of each form that a request may have."""
     yield path, request
     yield f"{path}.exactly", later.walk(request, "exactly")
     yield from ((f"{path}.{inner}", body) for inner, body in entries(request, "firstAvailable", later))
 
 
-def _asked(path: str, body: Data, classes: Sequence[str], most: int, faults: list[str], later: Later) -> int:
+def _asked(path: str, body: Data, classes: tuple[str, ...], most: int, faults: list[str], later: Later) -> int:
     """The least number of GPUs that one form of a request asks for. Its faults are added to `faults`."""
     if not _of_gpus(text(later.walk(body, "deviceClassName")), classes):
         return 0

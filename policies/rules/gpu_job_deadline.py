@@ -8,14 +8,13 @@ JobSpec). A Job with an annotation of ArgoCD (`argocd.argoproj.io/…`) or Pulum
 would create it again and so run it again. A finished Job has no node.
 """
 
-from collections.abc import Iterator
 from functools import partial
 
 from .kinds import POD, fields, kind_of
 from .pods import PodSpec, of_gpu_pods
 from .read import Later, bound, keys, shown, walk, whole
 from .record import steps
-from .rule import Args, Mendable, Rule, facts, mending, setting
+from .rule import Args, Mendings, Rule, facts, mending, setting
 
 _SPECS = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}
 JOBS = frozenset(token for token in POD if kind_of(token) in _SPECS)
@@ -28,7 +27,7 @@ _FIELDS = fields("job_limits")
 """Fields of a Job, each with the config property for its largest value, the API's least value, and what it means."""
 
 
-def _faults(pod: PodSpec, args: Args, later: Later) -> Iterator[Mendable]:
+def _faults(pod: PodSpec, args: Args, later: Later) -> Mendings:
     """A remedy adds missing fields, and no `backoffLimit` to a Job that counts retries per index. It keeps existing values."""
     path, config = _SPECS[kind_of(args.type)], args.config
     for name, (limit, least, meaning) in _FIELDS.items():

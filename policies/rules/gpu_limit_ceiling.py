@@ -86,7 +86,7 @@ def _scaler_faults(scaler: Resource, per_pod: int, most: int, later: Later) -> V
 
 def _check_alone(args: Args, later: Later) -> Faults:
     config = args.config
-    if args.type in QUEUES or _is_old_queue(args.type):
+    if args.type.startswith("kubernetes:kueue.x-k8s.io/") and kind_of(args.type) in ("ClusterQueue", "Cohort"):
         yield from _queue_faults(args.props, bound(config, "maxPerQueue"), later)
     for release in releases(args.type, args.props, later):
         yield from chart_faults(release, bound(config, "maxPerContainer"), bound(config, "maxPerWorkload"), later)
@@ -100,11 +100,6 @@ def _check_alone(args: Args, later: Later) -> Faults:
         # A runner set has one listener, whatever its number of runners.
         kind = "" if pod.owner_path.endswith("listenerTemplate.") else kind_of(args.type)
         yield from _pod_faults(pod, kind, config, later)
-
-
-def _is_old_queue(token: str) -> bool:
-    """Whether this is a queue of Kueue in another API version."""
-    return token.startswith("kubernetes:kueue.x-k8s.io/") and kind_of(token) in ("ClusterQueue", "Cohort")
 
 
 def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Data], later: Later) -> Faults:

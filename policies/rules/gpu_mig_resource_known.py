@@ -8,14 +8,12 @@ In the operator, the device plugin's config does not set the strategy: the opera
 the config.
 """
 
-from collections.abc import Iterator, Sequence
-
 from fleet.facts.scheduling import GPU_RESOURCE
 
 from .gpu_shared_resource_single import SHARED, configs_of
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, PODS, QUEUES, may_have_pods
 from .pods import PodSpec, containers_of, pod_specs
-from .read import Data, Faults, Later, entries, keys, line, shown, strings, text, walk
+from .read import Data, Faults, Later, Named, entries, keys, line, shown, strings, text, walk
 from .releases import releases
 from .rule import Args, Rule, entry, facts, said
 
@@ -38,7 +36,7 @@ def _check(args: Args, later: Later) -> Faults:
                 yield said("no_mig_profiles", path=path, mixed=_MIXED)
 
 
-def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Faults:
+def _pod_faults(pod: PodSpec, profiles: tuple[str, ...], later: Later) -> Faults:
     for container in containers_of(pod, later):
         reported = set()
         for field in ("limits", "requests"):
@@ -48,13 +46,13 @@ def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Faults:
                     yield f"{pod.path}.{container.path}.resources.{field} asks for {_unknown(name, profiles)}"
 
 
-def _queue_faults(props: Data, profiles: Sequence[str], later: Later) -> Faults:
+def _queue_faults(props: Data, profiles: tuple[str, ...], later: Later) -> Faults:
     for path, item in entries(props, "spec.resourceGroups.[].coveredResources", later):
         if _is_unknown(name := text(item), profiles):
             yield f"{path} is {_unknown(name, profiles)}"
 
 
-def _is_unknown(name: str, profiles: Sequence[str]) -> bool:
+def _is_unknown(name: str, profiles: tuple[str, ...]) -> bool:
     return name.startswith(_SLICE) and _profile(name) not in profiles
 
 
@@ -62,12 +60,12 @@ def _profile(name: str) -> str:
     return name.removeprefix(_SLICE).removesuffix(SHARED)
 
 
-def _unknown(name: str, profiles: Sequence[str]) -> str:
+def _unknown(name: str, profiles: tuple[str, ...]) -> str:
     there = ", ".join(map(line, profiles[:8])) or f"no MIG profiles, so a slice is named {GPU_RESOURCE}"
     return f"{shown(name)}: this stack has {there}; ask for one that exists, or {entry('profiles', line(_profile(name)))}"
 
 
-def _strategies(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
+def _strategies(token: str, props: Data, later: Later) -> Named:
     for release in releases(token, props, later):
         with later:
             if (path := _STRATEGY.get(chart := release.chart_name)) is not None:

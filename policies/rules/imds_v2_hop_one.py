@@ -10,11 +10,9 @@ OCI has no hop limit, but it can reject requests without the v2 header. A node p
 boots for one job is not a resource, so this rule does not see it.
 """
 
-from collections.abc import Iterator
-
 from . import kinds
 from .read import Data, Later, bound, keys, shown, text, true, walk, whole
-from .rule import Args, Mendable, Rule, facts, mending, said
+from .rule import Args, Mendings, Rule, facts, mending, said
 
 _LEGACY = "areLegacyImdsEndpointsDisabled"
 _FLAGS = kinds.fields("legacy_metadata")
@@ -26,7 +24,7 @@ _OPTIONS = kinds.fields("metadata_options")
 """Where EC2 has the options."""
 
 
-def _faults(args: Args, later: Later) -> Iterator[Mendable]:
+def _faults(args: Args, later: Later) -> Mendings:
     """A remedy cannot create a launch template. It leaves an instance configuration alone: it may hold several options."""
     max_hop = bound(args.config, "maxHop")
     if args.type in _OPTIONS:
@@ -37,7 +35,7 @@ def _faults(args: Args, later: Later) -> Iterator[Mendable]:
         yield said("no_launch_template", max_hop=max_hop), {}
 
 
-def _metadata_options(token: str, props: Data, max_hop: int, later: Later) -> Iterator[Mendable]:
+def _metadata_options(token: str, props: Data, max_hop: int, later: Later) -> Mendings:
     where = _OPTIONS[token]
     path, options = ".".join(where), walk(props, *where)
     version, hops = {(*where, "httpTokens"): "required"}, {(*where, "httpPutResponseHopLimit"): max_hop}
@@ -62,7 +60,7 @@ def _metadata_options(token: str, props: Data, max_hop: int, later: Later) -> It
                 yield said("metadata_ipv6", path=path, name=name), {(*where, name): "disabled"}
 
 
-def _legacy(token: str, props: Data, later: Later) -> Iterator[Mendable]:
+def _legacy(token: str, props: Data, later: Later) -> Mendings:
     field, value = _FLAGS[token]
     fixes = {(field, _LEGACY): value} if token != kinds.OCI_INSTANCE_CONFIGURATION else {}
     for prefix, body in kinds.bodies(token, props, later):

@@ -6,13 +6,12 @@ has * for any characters: `g5.*` is every size of g5, but not of g5g. A resource
 Karpenter pool without a list of types, or instance requirements without `allowedInstanceTypes`, and a cluster in Auto Mode.
 """
 
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, EKS_CLUSTER, EKS_COMPONENT, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE, bodies
 from .pools import FAMILY_LABEL, INSTANCE_TYPE_LABEL, MACHINE_KINDS, choices, offers
-from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, true, walk
+from .read import Data, Faults, Found, Later, count, items, keys, line, shown, strings, text, true, walk
 from .rule import Args, Rule, entry, facts, said
 
 CHOOSING = {EKS_CLUSTER: ("computeConfig", "enabled"), EKS_COMPONENT: ("autoMode", "enabled")}
@@ -44,7 +43,7 @@ def _check(args: Args, later: Later) -> Faults:
                     yield f"{path}.{_ALLOWED_TYPES}[{index}]: {_refused(item, allowed)}"
 
 
-def _by_attributes(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
+def _by_attributes(token: str, props: Data, later: Later) -> Found:
     """Path and body of each block of instance requirements."""
     for prefix, body in bodies(token, props, later) if token in (LAUNCH_TEMPLATE, AUTO_SCALING_GROUP, EC2_FLEET) else ():
         if keys(attributes := later.walk(body, "instanceRequirements")):

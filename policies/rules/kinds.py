@@ -120,10 +120,6 @@ EXISTING_CLUSTER = "gpu-ci:index:ExistingCluster"
 """A cluster that the stack adds to and did not create: its `clusterName` and its `provider` (eks, oke, kubernetes)."""
 OKE_CLUSTER = "oci:ContainerEngine/cluster:Cluster"
 
-SECURITY_GROUP = "aws:ec2/securityGroup:SecurityGroup"
-SECURITY_GROUPS = frozenset((SECURITY_GROUP, "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"))
-SECURITY_GROUP_RULE = "aws:ec2/securityGroupRule:SecurityGroupRule"
-SECURITY_GROUP_INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 OCI_NSG_RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
 OCI_SECURITY_LISTS = frozenset(("oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList"))
 AWS_SUBNET = "aws:ec2/subnet:Subnet"
@@ -204,14 +200,11 @@ def bodies(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
 
     An OCI instance configuration, an Auto Scaling group and a fleet may have several. `later` collects unknown ones.
     """
-    if token == OCI_INSTANCE_CONFIGURATION:
-        machines = launches(props, later)
-    elif token in _OVERRIDES:
-        machines = entries(props, _OVERRIDES[token], later)
-    else:
+    if token not in (OCI_INSTANCE_CONFIGURATION, *_OVERRIDES):
         yield "", props
-        return
-    yield from ((f"{path}.", body) for path, body in machines)
+    else:
+        machines = entries(props, _OVERRIDES[token], later) if token in _OVERRIDES else launches(props, later)
+        yield from ((f"{path}.", body) for path, body in machines)
 
 
 def launches(props: Data, later: Later) -> Iterator[tuple[str, Data]]:

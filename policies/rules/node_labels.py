@@ -46,10 +46,8 @@ class Ask(Record):
         """Whether a node with these labels may meet it. A node may have labels outside `declared` that no resource shows."""
         if (value := labels.get(self.key)) is None:
             return self.key not in declared or self.operator in ("NotIn", "DoesNotExist")
-        if self.operator == "In":
-            return value in self.values
-        if self.operator == "NotIn":
-            return value not in self.values
+        if self.operator in ("In", "NotIn"):
+            return (value in self.values) == (self.operator == "In")
         if self.operator in ("Gt", "Lt"):
             return self._compares(value)
         return self.operator != "DoesNotExist"

@@ -7,7 +7,6 @@ another.
 """
 
 import re
-from collections.abc import Sequence
 
 from .kinds import EKS_NODE_GROUP, IAM_ROLE, fields
 from .principals import comes_from
@@ -42,7 +41,7 @@ def _faults(resource: Resource, stack: Stack, later: Later) -> Faults:
     return _FAULTS[resource.type](resource, strings(stack.config, "allowed"), later)
 
 
-def _attached(attachment: Resource, allowed: Sequence[str], later: Later) -> Faults:
+def _attached(attachment: Resource, allowed: tuple[str, ...], later: Later) -> Faults:
     with later:
         if _permitted(arn := text(walk(attachment.props, "policyArn")), allowed):
             return
@@ -63,7 +62,7 @@ def _holder(resource: Resource, stack: Stack, later: Later) -> Faults:
                 yield f"{field} is {shown(value)}: nothing in the stack shows the rights of this role; take one that it declares"
 
 
-def _permitted(arn: str, allowed: Sequence[str]) -> bool:
+def _permitted(arn: str, allowed: tuple[str, ...]) -> bool:
     name = arn.rpartition("/")[2]
     # The ARN of AWS' own managed policies. An account may have its own policy with the same name.
     return name in allowed and (name not in ALLOWED or ":iam::aws:policy/" in arn)
@@ -84,7 +83,7 @@ def _is_node(role: Resource, later: Later) -> bool:
     return False
 
 
-def _role(role: Resource, allowed: Sequence[str], later: Later) -> Faults:
+def _role(role: Resource, allowed: tuple[str, ...], later: Later) -> Faults:
     for path, policy in entries(role.props, "inlinePolicies", later):
         with later:
             document = walk(policy, "policy")
@@ -96,11 +95,11 @@ def _role(role: Resource, allowed: Sequence[str], later: Later) -> Faults:
         yield from (f"{path} is {shown(arn)}: a node does not need these permissions; {_POD}" for path, arn in strange)
 
 
-def _policy(policy: Resource, _: Sequence[str], later: Later) -> Faults:
+def _policy(policy: Resource, _: tuple[str, ...], later: Later) -> Faults:
     yield from _documents("policy", later.walk(policy.props, "policy"), later)
 
 
-def _inline(policy: Resource, allowed: Sequence[str], later: Later) -> Faults:
+def _inline(policy: Resource, allowed: tuple[str, ...], later: Later) -> Faults:
     yield from _policy(policy, allowed, later)
     for role in _roles(policy, "role"):
         if _is_node(role, later) and not _fills_caches(policy, later):
@@ -134,7 +133,7 @@ def _all(statement: Data, field: str, later: Later) -> bool:
     )
 
 
-def _oci(policy: Resource, _: Sequence[str], later: Later) -> Faults:
+def _oci(policy: Resource, _: tuple[str, ...], later: Later) -> Faults:
     with later:
         # A policy cannot grant anything above its own compartment.
         if text(walk(policy.props, "compartmentId")).startswith("ocid1.compartment."):

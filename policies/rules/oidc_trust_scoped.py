@@ -7,7 +7,6 @@ owner or name, trusts all repositories.
 """
 
 import re
-from collections.abc import Sequence
 
 from .kinds import IAM_ROLE
 from .read import Data, Faults, Later, keys, listed, shown, statements, strings, walk
@@ -30,7 +29,7 @@ def _check(args: Args, later: Later) -> Faults:
             yield from (f"assumeRolePolicy: {where} {fault}" for fault in _faults(statement, orgs))
 
 
-def _faults(statement: Data, orgs: Sequence[str]) -> Faults:
+def _faults(statement: Data, orgs: tuple[str, ...]) -> Faults:
     audiences = _claims(statement, "aud")
     wild = [f"accepts a token for {shown(audience)}" for audience in audiences if "*" in audience or "?" in audience]
     for fault in wild if audiences else [f"has no condition on {_ISSUER}:aud"]:

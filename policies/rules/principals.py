@@ -4,14 +4,13 @@ Sources: AWS IAM user guide, "Principal" and "Condition operators"; Amazon S3 us
 """
 
 import re
-from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from fleet.facts.record import Record
 
 from .kinds import IAM_ROLE
 from .networks import network, world
-from .read import Data, Later, items, keys, known, listed, parsed, statements, strings, text, walk
+from .read import Data, Later, Named, items, keys, known, listed, parsed, statements, strings, text, walk
 from .record import Unknown
 from .rule import Resource, Stack
 
@@ -51,9 +50,7 @@ def accounts_of(stack: Stack) -> Accounts:
     return Accounts(frozenset(own), hidden)
 
 
-def strangers(
-    document: Data, accounts: Accounts, issuers: Sequence[str], later: Later, *, services: bool = False
-) -> Iterator[tuple[str, str]]:
+def strangers(document: Data, accounts: Accounts, issuers: tuple[str, ...], later: Later, *, services: bool = False) -> Named:
     """Path of each statement that gives something to a principal outside of the stack's accounts, and the principal.
 
     `issuers` are patterns of identity providers that may log in. With `services` a service of AWS needs a condition, because it
@@ -75,7 +72,7 @@ def strangers(
                 yield where, "everybody" if name == "*" else name
 
 
-def trusted(issuer: str, issuers: Sequence[str]) -> bool:
+def trusted(issuer: str, issuers: tuple[str, ...]) -> bool:
     """Whether an identity provider, a URL or an ARN, is one of these. A path below a listed one is too: an enterprise's own."""
     name = _ISSUER.sub(r"\1", issuer, count=1)
     return any(fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*") for pattern in issuers)
@@ -91,7 +88,7 @@ def _narrowed(statement: Data, accounts: Accounts) -> bool:
     )
 
 
-def _narrows(key: str, values: Sequence[str], accounts: Accounts) -> bool:
+def _narrows(key: str, values: tuple[str, ...], accounts: Accounts) -> bool:
     if _ACCOUNTS.fullmatch(key):
         return bool(values) and all(map(accounts.has, values))
     one = (not world(value) if network(value) else value and not {"*", "?"} & {*value} for value in values)

@@ -61,5 +61,4 @@ def _kubeconfig(content: str, given: bool, later: Later) -> Faults:
             yield f"{path}.exec.command is {shown(command)}: the update would run it; write aws or oci"
 
 
-_TYPES = frozenset((*_SETTINGS, *_CLUSTERS, IAM_ROLE))
-RULE = StackRule(**facts(__name__), types=_TYPES, check=_check, in_manifests=NOTHING)
+RULE = StackRule(**facts(__name__), types=frozenset((*_SETTINGS, *_CLUSTERS, IAM_ROLE)), check=_check, in_manifests=NOTHING)

@@ -21,6 +21,10 @@ __all__ = ["Data"]
 P = ParamSpec("P")
 T = TypeVar("T")
 Faults = Iterator[str]
+Found = Iterator[tuple[str, Data]]
+"""Paths, each with what is there."""
+Named = Iterator[tuple[str, str]]
+"""Paths, or names, each with a text."""
 """Messages of violations."""
 
 

@@ -33,5 +33,4 @@ def _check(stack: Stack, later: Later) -> Violations:
                     yield f"{flag} is {shown(value)}: the bucket can be opened to everybody; write true", resource.urn
 
 
-_TYPES = DOCUMENTS | ACLS | {PUBLIC_BLOCK, IAM_ROLE}
-RULE = StackRule(**facts(__name__), types=_TYPES, check=_check, in_manifests=NOTHING)
+RULE = StackRule(**facts(__name__), types=DOCUMENTS | ACLS | {PUBLIC_BLOCK, IAM_ROLE}, check=_check, in_manifests=NOTHING)

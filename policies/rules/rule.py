@@ -159,6 +159,9 @@ Mendable = tuple[str, Mapping[Any, Any]]
 """A message, and the values by path (a tuple of steps) that fix what is wrong; none if only the owner can fix it."""
 
 
+Mendings = Iterator[Mendable]
+
+
 def mending(faults: Callable[[Args, Later], Iterable[Mendable]]) -> dict[str, Any]:
     """The check and the remedy of a rule whose faults say how to fix them."""
 

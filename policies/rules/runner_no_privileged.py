@@ -16,6 +16,7 @@ runners.
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import product
 
 from fleet.facts.scheduling import POD_SECURITY_LABEL, POOL_LABEL, RUNNERS, SYSTEM_POOL
 
@@ -152,14 +153,10 @@ def _security_faults(path: str, security: Data, allowed: frozenset[str], later: 
 
 def _value_profiles(release: Release, later: Later) -> Faults:
     with later:
-        for path, holder in objects(release.values, release.values_path, later, passed_over(release)):
-            yield from _unconfined(path, holder, later)
-
-
-def _unconfined(path: str, security: Data, later: Later) -> Faults:
-    for profile in PROFILES:
-        if text(later.walk(security, profile, "type")) == "Unconfined":
-            yield f'{path}.{profile}.type is "Unconfined": {UNCONFINED}; remove it, or list it in {setting("unconfined")}'
+        held = objects(release.values, release.values_path, later, passed_over(release))
+        for (path, holder), profile in product(held, PROFILES):
+            if text(later.walk(holder, profile, "type")) == "Unconfined":
+                yield f'{path}.{profile}.type is "Unconfined": {UNCONFINED}; remove it, or list it in {setting("unconfined")}'
 
 
 def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Faults:

@@ -8,7 +8,6 @@ of charts. `exempt` has objects and releases by namespace and name.
 
 import ipaddress
 import re
-from collections.abc import Iterator
 
 from fleet.facts.versions import CHARTS
 
@@ -16,7 +15,7 @@ from .exceptions import matches
 from .kinds import CONFIG_MAPS, NETWORK_POLICY, SERVICE, each, is_object, kind_of, table
 from .networks import world
 from .pods import pod_specs
-from .read import SETTLED, Data, Faults, Later, count, entries, keys, parsed, shown, strings, text, walk
+from .read import SETTLED, Data, Faults, Later, Named, count, entries, keys, parsed, shown, strings, text, walk
 from .releases import objects, releases, step, texts
 from .rule import Resource, Stack, StackRule, Violations, entry, facts, said
 
@@ -71,7 +70,7 @@ def _opened(path: str, body: Data, resource: Resource, stack: Stack, later: Late
                     yield f"{step(place, key)}.enabled is true: it opens pods to the network outside; write false"
 
 
-def _renamed(resource: Resource, later: Later) -> Iterator[tuple[str, str]]:
+def _renamed(resource: Resource, later: Later) -> Named:
     """Path and name of each name of others that the cluster, or a pod, answers itself."""
     for prefix, body in each(resource.type, resource.props, later) if resource.type in CONFIG_MAPS else ():
         data = later.walk(body, "data")
@@ -106,7 +105,7 @@ def _labels(value: Data) -> dict[str, Data]:
     return {key: walk(value, key) for key in keys(value)}
 
 
-def _led(kind: str, props: Data, here: tuple[str, ...], later: Later) -> Iterator[str]:
+def _led(kind: str, props: Data, here: tuple[str, ...], later: Later) -> Faults:
     """The destinations of a Service or of its endpoints that no pod may reach by it."""
     fields = {"Service": ("spec",), "Endpoints": ("subsets",), "EndpointSlice": ("endpoints",)}.get(kind, ())
     if fields and "kubernetes" in (here[1] if here[0] == "default" else "", later.walk(props, *_LABEL)):

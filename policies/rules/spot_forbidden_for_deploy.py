@@ -7,7 +7,6 @@ spot. A launcher runs on spot if its annotation asks for a
 spot machine. If a Karpenter pool may use spot, the rule assumes that it does.
 """
 
-from collections.abc import Iterator
 from functools import partial
 
 from fleet.facts.hardware import SPOT
@@ -16,7 +15,7 @@ from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 from .kinds import AUTO_SCALING_GROUP, CONFIG_MAP, HELM, POOLS, fields
 from .pods import hook_templates
 from .pools import bought, role
-from .read import Data, Faults, Later, label, line, provided, strings, walk
+from .read import Data, Faults, Later, Named, label, line, provided, strings, walk
 from .releases import releases
 from .rule import Args, Rule, facts, said
 
@@ -62,7 +61,7 @@ def _pod(path: str, template: Data, roles: frozenset[str], later: Later) -> Faul
         later.join(unnamed)
 
 
-def _places(path: str, template: Data, places: Data, values: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:
+def _places(path: str, template: Data, places: Data, values: frozenset[str], later: Later) -> Named:
     """Path and value of each place with one of the wanted values."""
     for place in places:
         with later:

@@ -8,11 +8,10 @@ import base64
 import binascii
 import re
 import zlib
-from collections.abc import Iterator
 from functools import lru_cache
 
 from .kinds import bodies, fields
-from .read import Data, Later, text
+from .read import Data, Later, Named, text
 
 _FIELDS = fields("user_data")
 MACHINES = frozenset(_FIELDS)
@@ -55,7 +54,7 @@ def decoded(run: str) -> str:
     return _unpacked(data).decode("utf-8", "replace")
 
 
-def user_data(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
+def user_data(token: str, props: Data, later: Later) -> Named:
     """Path and text of the user data of a machine of `MACHINES`. `later` collects unknown ones."""
     for path, holder in bodies(token, props, later):
         for field in _FIELDS[token]:

@@ -11,12 +11,10 @@ at rest. The rule also requires encryption in transit of volumes with paravirtua
 does not judge it.
 """
 
-from collections.abc import Iterator
-
 from . import kinds
-from .read import Data, Later, entries, keys, text, true, walk
+from .read import Data, Found, Later, entries, keys, text, true, walk
 from .record import steps
-from .rule import Args, Mendable, Rule, facts, mending, said
+from .rule import Args, Mendings, Rule, facts, mending, said
 
 EBS_VOLUME = "aws:ebs/volume:Volume"
 FILE_SYSTEM = "aws:efs/fileSystem:FileSystem"
@@ -27,7 +25,7 @@ _OF_AWS = frozenset((*_MAPPINGS, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST, EBS_VOL
 _OF_OCI = frozenset((kinds.OCI_INSTANCE, kinds.OCI_INSTANCE_CONFIGURATION, kinds.OKE_NODE_POOL))
 
 
-def _faults(args: Args, later: Later) -> Iterator[Mendable]:
+def _faults(args: Args, later: Later) -> Mendings:
     """A remedy sets the flags. It cannot create a missing mapping or key."""
     if args.type in _OF_OCI:
         yield from _transit(args.type, args.props, later)
@@ -49,7 +47,7 @@ def _faults(args: Args, later: Later) -> Iterator[Mendable]:
                 yield f"{prefix}kmsKeyId is not set: this stack requires its own key; set the ARN of a KMS key", {}
 
 
-def _disks(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
+def _disks(token: str, props: Data, later: Later) -> Found:
     """Prefix of paths and body of each disk of AWS. `later` collects unknown ones."""
     if token in _MAPPINGS:
         for path, mapping in entries(props, _MAPPINGS[token], later):
@@ -68,7 +66,7 @@ def _disks(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
         yield "parameters.", walk(props, "parameters")
 
 
-def _transit(token: str, props: Data, later: Later) -> Iterator[Mendable]:
+def _transit(token: str, props: Data, later: Later) -> Mendings:
     for at, body in kinds.bodies(token, props, later):
         with later:
             of_pool = token == kinds.OKE_NODE_POOL

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policies.rules.kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
+from policies.rules.kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS
 from policies.rules.no_node_ssh import KEYS, RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import LAUNCH_TEMPLATE, NODE_GROUP
@@ -20,7 +20,12 @@ REMOTE = (
     "remove remoteAccess, or name the security groups that may connect"
 )
 LISTS = sorted(OCI_SECURITY_LISTS)
-GROUPS = SECURITY_GROUP, DEFAULT_GROUP = sorted(SECURITY_GROUPS, reverse=True)
+GROUPS = SECURITY_GROUP, DEFAULT_GROUP = (
+    "aws:ec2/securityGroup:SecurityGroup",
+    "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup",
+)
+SECURITY_GROUP_RULE = "aws:ec2/securityGroupRule:SecurityGroupRule"
+SECURITY_GROUP_INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 
 
 def ports(low: int, high: int, protocol: Any = "tcp") -> dict[str, object]:
