@@ -21,7 +21,7 @@ from fleet.loading.config import load
 from fleet.prove.bill import bill
 from fleet.prove.placement import PlacementError, place
 from fleet.providers.fleet import Fleet
-from fleet.providers.talos.boot.files import talos_files
+from fleet.providers.talos.boot.patch import talos_files
 from fleet.providers.talos.cluster import TalosCluster
 from tests.builders import read_stack
 from tests.day import AS_OF

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from fleet.providers.talos.boot.files import talos_files
+from fleet.providers.talos.boot.patch import talos_files
 from fleet.providers.talos.cluster import TalosCluster
 from tests.docs.inside import stack
 from tests.docs.kubectl import commands

@@ -11,8 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
-from fleet.providers.eks.leftovers import AwsLeftovers
-from fleet.providers.eks.search import IMPORTS
+from fleet.providers.eks.leftovers import IMPORTS, AwsLeftovers
 from fleet.providers.finding import SourceError
 from gpu_ci.offline.plan import make_plan
 from tests.builders import ROOT

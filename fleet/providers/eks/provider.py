@@ -21,8 +21,7 @@ from fleet.providers.eks.bill import eks_bill, eks_needs, quota_remarks
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.eks.leftovers import AwsLeftovers
-from fleet.providers.provider import Claim, NodeGroup, Provider, Violation, conflicts, violation
-from fleet.providers.starter import Starter, Values, Wanted
+from fleet.providers.provider import Claim, NodeGroup, Provider, Starter, Values, Violation, Wanted, conflicts, violation
 from fleet.providers.tags import AWS_TAGS
 from fleet.settings.github import GitHub
 from fleet.settings.model import Nodes

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from fleet.facts.scheduling import KUBERNETES_PROFILE
 from fleet.providers.kubernetes.cluster import KubernetesCluster
-from fleet.providers.provider import Provider
-from fleet.providers.starter import Starter
+from fleet.providers.provider import Provider, Starter
 from fleet.providers.stated_bill import stated_bill
 from fleet.providers.tags import NO_TAGS
 

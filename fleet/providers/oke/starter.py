@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fleet.facts import versions
 from fleet.providers.oke.ocid import key_of
-from fleet.providers.starter import Starter, Values, Wanted
+from fleet.providers.provider import Starter, Values, Wanted
 
 _MACHINES = (
     "# REPLACE: a compartment for the VMs of jobs, so that their launchers have no access to the nodes.",

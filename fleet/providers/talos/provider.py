@@ -5,7 +5,7 @@ from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.providers.provider import Provider
 from fleet.providers.stated_bill import stated_bill
 from fleet.providers.tags import NO_TAGS
-from fleet.providers.talos.boot.files import talos_files
+from fleet.providers.talos.boot.patch import talos_files
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.providers.talos.starter import TalosStarter
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fleet.facts import versions
 from fleet.facts.hardware import Machine
-from fleet.providers.starter import Starter, Values, Wanted
+from fleet.providers.provider import Starter, Values, Wanted
 from fleet.providers.talos.cluster import TalosCluster
 
 

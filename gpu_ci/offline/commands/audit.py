@@ -9,7 +9,7 @@ import typer
 
 from fleet.facts.day import day_of
 from gpu_ci.app import PROVE, AsOf, Json, app, program_version, reply
-from gpu_ci.audit import report, summary
+from gpu_ci.audit import report
 from gpu_ci.audit.reading import audit
 from gpu_ci.audit.rules import findings
 
@@ -34,8 +34,8 @@ def audit_command(path: Path, form: Format = Format.TEXT, region: str = "", as_j
         from gpu_ci.offline.auditpolicies import broken  # noqa: PLC0415 - the policies load longer than all the rest
 
         policies = broken(seen.classes, day)
-    rows = tuple(summary.rows(seen, lines, day, region, policies))
-    made = report.Report(seen, lines, rows, tuple(summary.runs(seen, region)), program_version())
+    rows = tuple(report.rows(seen, lines, day, region, policies))
+    made = report.Report(seen, lines, rows, tuple(report.runs(seen, region)), program_version())
     match Format.JSON if as_json else form:
         case Format.JSON:
             reply(report.to_json(made))

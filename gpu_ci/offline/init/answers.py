@@ -14,8 +14,8 @@ from fleet.facts.record import Record
 from fleet.facts.tables import rows
 from fleet.facts.yaml_text import read_yaml
 from fleet.facts.zones import zones_of
+from fleet.providers.provider import Starter
 from fleet.providers.registry import PROVIDERS as REGISTRY
-from fleet.providers.starter import Starter
 from fleet.settings.budget import MONTH
 from fleet.settings.github import ScopeUrl
 from fleet.settings.machines import OwnMachine, WithMachines

@@ -7,7 +7,7 @@ from string import Template
 
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import scalar
-from fleet.providers.starter import Wanted
+from fleet.providers.provider import Wanted
 from fleet.settings.runner import GENERIC_LABELS
 from gpu_ci.offline.init.answers import Answers, joined, regions
 from gpu_ci.offline.init.parts import Found, Group, Jobs, Part, runner_sets, slug, small

@@ -11,7 +11,7 @@ from hypothesis import Phase, settings, strategies as st
 from pydantic import TypeAdapter
 
 from fleet.facts import versions
-from fleet.providers.talos.boot.files import talos_files
+from fleet.providers.talos.boot.patch import talos_files
 from fleet.providers.talos.cluster import TalosCluster
 from tests.builders import own_machine
 from tests.examples import examples

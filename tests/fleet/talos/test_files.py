@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from fleet.providers.talos.boot.files import talos_files
+from fleet.providers.talos.boot.patch import talos_files
 from fleet.providers.talos.cluster import TalosCluster
 from tests.cases import hold
 from tests.fleet.talos.made import MINORS, NAME, SYSTEM, cluster, clusters, pool, read, some

@@ -9,8 +9,7 @@ import yaml
 from hypothesis import given
 
 from fleet.facts.scheduling import TALOS_PROFILE, Effect, Taint, system_labels
-from fleet.providers.talos.boot.files import talos_files
-from fleet.providers.talos.boot.patch import KERNEL_MODULES, Patch
+from fleet.providers.talos.boot.patch import KERNEL_MODULES, Patch, talos_files
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.settings.model import YAML_WORDS
 from tests.cases import hold
