@@ -35,15 +35,9 @@ def service_role(
     """The role `<name>-role` of a service of AWS, and its rights: AWS' managed policies on it, each `<name>-<policy>`."""
     opts = pulumi.ResourceOptions(parent=parent, depends_on=[*after])
     role = aws.iam.Role(f"{name}-role", assume_role_policy=trust(service), opts=opts)
-    return role, [
-        aws.iam.RolePolicyAttachment(
-            f"{name}-{policy.rpartition('/')[2]}",
-            role=role.name,
-            policy_arn=f"arn:aws:iam::aws:policy/{policy}",
-            opts=pulumi.ResourceOptions(parent=parent),
-        )
-        for policy in policies
-    ]
+    arns = {f"{name}-{policy.rpartition('/')[2]}": f"arn:aws:iam::aws:policy/{policy}" for policy in policies}
+    attach, child = aws.iam.RolePolicyAttachment, pulumi.ResourceOptions(parent=parent)
+    return role, [attach(called, role=role.name, policy_arn=arn, opts=child) for called, arn in arns.items()]
 
 
 def pod_identity(

@@ -98,14 +98,11 @@ def tag(name: str, group: aws.eks.NodeGroup, tags: Mapping[str, str], parent: pu
 
     Tags of a managed node group reach neither its Auto Scaling group (aws/containers-roadmap#608) nor its instances.
     """
-    scaling_group = group.resources.apply(_scaling_group)
+    scaling_group, opts = group.resources.apply(_scaling_group), pulumi.ResourceOptions(parent=parent)
     for key, value in tags.items():
-        aws.autoscaling.Tag(
-            f"{name}-tag-{key.removeprefix(TEMPLATE)}",
-            autoscaling_group_name=scaling_group,
-            tag={"key": key, "value": value, "propagate_at_launch": key != IDLE_DELAY_TAG},
-            opts=pulumi.ResourceOptions(parent=parent),
-        )
+        called = f"{name}-tag-{key.removeprefix(TEMPLATE)}"
+        tagged = {"key": key, "value": value, "propagate_at_launch": key != IDLE_DELAY_TAG}
+        aws.autoscaling.Tag(called, autoscaling_group_name=scaling_group, tag=tagged, opts=opts)
 
 
 def _scaling_group(resources: Sequence[aws.eks.outputs.NodeGroupResource] | None) -> str | None:

@@ -41,14 +41,8 @@ def build(name: str, settings: EksCluster | ExistingSettings, fleet: Fleet, cont
         backings = EksCaches(f"{name}-caches", here.opts, here).backings
     if settings.monitoring is not None and settings.monitoring.cloudwatch:
         CloudWatch(f"{name}-cloudwatch", here.opts, here)
-    groups = {
-        pool_name: GpuNodeGroup.typed(
-            f"{name}-{pool_name}",
-            gpu_node_group_args(here, pool_name),
-            pulumi.ResourceOptions(providers=[*here.providers], depends_on=list(cluster.before_nodes)),
-        )
-        for pool_name in settings.pools
-    }
+    opts = pulumi.ResourceOptions(providers=[*here.providers], depends_on=list(cluster.before_nodes))
+    groups = {pool: GpuNodeGroup.typed(f"{name}-{pool}", gpu_node_group_args(here, pool), opts) for pool in settings.pools}
     leaving = leave(here, groups)
     govern_pools(name, settings.pool_budgets, context.stack, parent=cluster)
     amis = {ami: GpuAmi(f"{name}-{ami}-ami", here.opts, here, ami) for ami in settings.amis}
@@ -84,15 +78,10 @@ def build(name: str, settings: EksCluster | ExistingSettings, fleet: Fleet, cont
 
 def _cluster(name: str, settings: EksCluster | ExistingSettings, fleet: Fleet, context: Context) -> InCluster:
     """The cluster, new or existing, and its providers."""
-    cloud: list[pulumi.ProviderResource] = [
-        aws.Provider(
-            f"{name}-aws",
-            region=settings.region,
-            default_tags={"tags": context.tags},
-            # The account is in addresses of images and in ARNs of roles, so the credentials must belong to it.
-            allowed_account_ids=[settings.account] if settings.account is not None else None,
-        )
-    ]
+    # The account is in addresses of images and in ARNs of roles, so the credentials must belong to it.
+    accounts, tags = [settings.account] if settings.account is not None else None, {"tags": context.tags}
+    provider = aws.Provider(f"{name}-aws", region=settings.region, default_tags=tags, allowed_account_ids=accounts)
+    cloud: list[pulumi.ProviderResource] = [provider]
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
     in_aws = settings.found.identity if settings.found else context.cluster_name(name)
     live = LiveSizes.read(in_aws, f"{name}-", context.stack, cloud[0])

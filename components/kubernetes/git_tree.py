@@ -53,17 +53,9 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
     if (git := settings.gitops) is None:
         raise ValueError(f"{name}: delivery is {settings.delivery}; Git has nothing of it")
     deployable = PROVIDERS[settings.provider].deployable
-    physical_name = context.cluster_name(name)
-    inside = Inside(
-        name=name,
-        settings=settings,
-        ready=(),
-        opts=from_registry(settings.mirror, [kubernetes.Provider(f"{name}-git", cluster_identifier=physical_name)]),
-        git=git,
-        furnished=deployable,
-        physical_name=physical_name,
-        disk_tags=fixed_tags(context.stack, name),
-    )
+    called, tags = context.cluster_name(name), fixed_tags(context.stack, name)
+    opts = from_registry(settings.mirror, [kubernetes.Provider(f"{name}-git", cluster_identifier=called)])
+    inside = Inside(name, settings, (), opts, git=git, furnished=deployable, physical_name=called, disk_tags=tags)
     GitTree(f"{name}-tree", inside.opts, inside, fleet, git)
     arc = furnish(inside, fleet, {})
     declare_sweeps(arc, {} if deployable else runner_sets(arc))

@@ -5,31 +5,19 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Parent, Text
 from fleet.charts.chart import mirrored
 from fleet.settings.registry import Mirror
 
 
-def kubernetes_provider(
-    name: str,
-    identifier: pulumi.Input[str],
-    *,
-    kubeconfig: pulumi.Input[str] | None = None,
-    context: str | None = None,
-    parent: pulumi.Resource | None = None,
-) -> kubernetes.Provider:
-    """The provider of the cluster `name`.
+def kubernetes_provider(name: str, identifier: Text, parent: Parent | None = None, **access: Text | None) -> kubernetes.Provider:
+    """The provider of the cluster `name`. `access` is a kubeconfig, or the context of one.
 
     `identifier` never changes: the cluster's name, its OCID or its context. Without one, any change of the kubeconfig would
     replace every object in the cluster.
     """
-    return kubernetes.Provider(
-        f"{name}-kubernetes",
-        kubeconfig=kubeconfig,
-        context=context,
-        cluster_identifier=identifier,
-        enable_server_side_apply=True,
-        opts=pulumi.ResourceOptions(parent=parent),
-    )
+    always, opts = {"cluster_identifier": identifier, "enable_server_side_apply": True}, pulumi.ResourceOptions(parent=parent)
+    return kubernetes.Provider(f"{name}-kubernetes", **access, **always, opts=opts)
 
 
 _KUBERNETES = "kubernetes:"

@@ -38,11 +38,9 @@ class QueueController(Component[Chart, QueueObjects, Resources, GitOps | None]):
         self.release = deliver(f"{name}-chart", chart, git=git, parent=self, depends_on=[home, *ready])
         for manifest in objects.priorities:
             custom(f"{name}-{manifest['metadata']['name']}", manifest, parent=self, depends_on=[self.release])
-        self.flavors = {
-            pool: custom(f"{name}.{pool}", manifest, parent=self, depends_on=[self.release])
-            for manifest in objects.flavors
-            for pool in [manifest["metadata"]["name"]]
-        }
+        flavors = {manifest["metadata"]["name"]: manifest for manifest in objects.flavors}
+        after = [self.release]
+        self.flavors = {pool: custom(f"{name}.{pool}", of, parent=self, depends_on=after) for pool, of in flavors.items()}
 
 
 class GpuQueue(Component[TeamQueue, Mapping[str, pulumi.Resource]]):

@@ -51,21 +51,14 @@ class OkeCaches(Component[NewCluster]):
         admitted = [("tcp", TCP, 111, 111), ("tcp", TCP, 2048, 2050), ("udp", UDP, 111, 111), ("udp", UDP, 2048, 2048)]
         if any(cache.encrypt_in_transit for cache in self._here.settings.caches.values()):
             admitted.append(("tcp", TCP, 2051, 2051))
-        return [
-            rule(
-                f"{self._name}-nfs-{end[0].lower()}-{name}-{first}",
-                end,
-                group.id,
-                self._here.cluster.node_security_group_id,
-                protocol,
-                "NFS of nodes",
-                parent=self,
-                options={f"{name}_options": ports(first, last, here)},
-            )
-            # Where a connection goes to, or where an answer comes from.
-            for end, here in ((IN, "destination"), (OUT, "source"))
-            for name, protocol, first, last in admitted
-        ]
+        nodes, rules = self._here.cluster.node_security_group_id, list[pulumi.Resource]()
+        # Where a connection goes to, or where an answer comes from.
+        for end, here in ((IN, "destination"), (OUT, "source")):
+            for name, protocol, first, last in admitted:
+                called = f"{self._name}-nfs-{end[0].lower()}-{name}-{first}"
+                opened = {f"{name}_options": ports(first, last, here)}
+                rules.append(rule(called, end, group.id, nodes, protocol, "NFS of nodes", parent=self, **opened))
+        return rules
 
     def _policies(self) -> list[pulumi.Resource]:
         """Rights of the cluster, whose control plane runs the driver."""

@@ -80,7 +80,7 @@ class InCluster(Record):
 
     def policy(self, name: str, says: Statements, compartment: str, why: str, *, parent: pulumi.Resource) -> oci.identity.Policy:
         """Statements for one compartment. `why` is the description."""
-        return policy(name, says, compartment=compartment, description=why, tags=self.tags, iam=self.iam, parent=parent)
+        return policy(name, says, compartment, why, self.tags, pulumi.ResourceOptions(parent=parent, provider=self.iam))
 
 
 class NewCluster(InCluster):

@@ -1,6 +1,7 @@
 """The gateway in an OKE cluster to which OCI machines push their metrics, and the only way to it."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pulumi
@@ -70,11 +71,9 @@ class MetricsGateway(Component[NewCluster, Gateway]):
 
     def _open(self, role: str, source: Text, target: Text, first: int, last: int, why: str) -> list[pulumi.Resource]:
         """The two rules by which the group `source` reaches TCP ports of the group `target`."""
-        name, options = f"{self._name}-{role}", {"tcp_options": ports(first, last)}
-        return [
-            rule(f"{name}-egress", OUT, source, target, TCP, why, parent=self, options=options),
-            rule(f"{name}-ingress", IN, target, source, TCP, why, parent=self, options=options),
-        ]
+        name, opened = f"{self._name}-{role}", partial(rule, parent=self, tcp_options=ports(first, last))
+        out = opened(f"{name}-egress", OUT, source, target, TCP, why)
+        return [out, opened(f"{name}-ingress", IN, target, source, TCP, why)]
 
     def _group(self, role: str) -> oci.core.NetworkSecurityGroup:
         here, name = self._here, f"{self._name}-{role}"

@@ -288,19 +288,12 @@ class OciGpuRunner(PackagedComponent[Read]):
         elsewhere = [where for where in dict.fromkeys(settings.network_compartment_ids) if where != settings.compartment_id]
         rights: dict[str, tuple[str, Sequence[str]]] = {f"{name}-rights": (settings.compartment_id, permissions)}
         rights |= {f"{name}-network-rights-{index}": (where, network) for index, where in enumerate(elsewhere)}
-        return [
-            policy(
-                logical_name,
-                cluster.apply(partial(allowed, chart.namespace, LAUNCHER, [calls(needed)], where)),
-                compartment=where,
-                description=f"The launchers of runner set {settings.machine_set_name} make and remove its machines",
-                tags=self._tags,
-                iam=home,
-                parent=self,
-                depends_on=self._after,
-            )
-            for logical_name, (where, needed) in rights.items()
-        ]
+        why = f"The launchers of runner set {settings.machine_set_name} make and remove its machines"
+        made, opts = list[oci.identity.Policy](), self._below(*self._after, provider=home)
+        for logical_name, (where, needed) in rights.items():
+            statements = cluster.apply(partial(allowed, chart.namespace, LAUNCHER, [calls(needed)], where))
+            made.append(policy(logical_name, statements, where, why, self._tags, opts))
+        return made
 
 
 def _machine_set(inputs: dict[str, Any]) -> MachineSet:

@@ -8,28 +8,20 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_oci as oci
 
+from components.component import Tags
 from fleet.facts.tables import beside
 
 Statements = pulumi.Input[Sequence[pulumi.Input[str]]]
 
 
 def policy(
-    name: str,
-    statements: Statements,
-    *,
-    compartment: str,
-    description: str,
-    tags: dict[str, str],
-    iam: pulumi.ProviderResource | None,
-    parent: pulumi.Resource,
-    depends_on: Sequence[pulumi.Resource] = (),
+    name: str, statements: Statements, compartment: str, why: str, tags: Tags, opts: pulumi.ResourceOptions
 ) -> oci.identity.Policy:
-    """Statements for one compartment.
+    """Statements for one compartment. `why` is the description.
 
-    `iam` is the provider of the tenancy's home region, because OCI accepts policies only there. None: the provider of `parent`.
+    `opts` name the provider of the tenancy's home region, because OCI accepts policies only there.
     """
-    opts = pulumi.ResourceOptions(parent=parent, provider=iam, depends_on=list(depends_on))
-    about = {"compartment_id": compartment, "description": description, "freeform_tags": tags}
+    about = {"compartment_id": compartment, "description": why, "freeform_tags": dict(tags)}
     return oci.identity.Policy(name, statements=statements, **about, opts=opts)
 
 
@@ -38,13 +30,9 @@ def allowed(namespace: str, account: str, needs: Sequence[str], compartment: str
 
     A need is a verb and a resource type, or permissions in braces.
     """
-    pods = (
-        "all {request.principal.type = 'workload', "
-        f"request.principal.namespace = '{namespace}', "
-        f"request.principal.service_account = '{account}', "
-        f"request.principal.cluster_id = '{cluster}'}}"
-    )
-    return [f"Allow any-user to {what} in compartment id {compartment} where {pods}" for what in needs]
+    asks = {"type": "workload", "namespace": namespace, "service_account": account, "cluster_id": cluster}
+    pods = ", ".join(f"request.principal.{key} = '{value}'" for key, value in asks.items())
+    return [f"Allow any-user to {what} in compartment id {compartment} where all {{{pods}}}" for what in needs]
 
 
 AUTOSCALER_NETWORK = ("use subnets", "read virtual-network-family", "use vnics", "inspect compartments")
@@ -77,11 +65,8 @@ def reservation_rights(compartment: str) -> Sequence[str]:
     docs.oracle.com, capacity reservations for managed nodes, grants this for the whole tenancy. The reservations' own
     compartment is enough.
     """
-    return (
-        f"Allow service oke to use compute-capacity-reservations in compartment id {compartment}",
-        f"Allow any-user to use compute-capacity-reservations in compartment id {compartment} "
-        "where request.principal.type = 'nodepool'",
-    )
+    use = f"to use compute-capacity-reservations in compartment id {compartment}"
+    return f"Allow service oke {use}", f"Allow any-user {use} where request.principal.type = 'nodepool'"
 
 
 def file_system_rights(cluster: str, compartment: str) -> str:

@@ -1,8 +1,6 @@
 """Who may talk to whom in the VCN of an OKE cluster: security groups, and no security list beside them."""
 
 import ipaddress
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import pulumi
@@ -16,6 +14,8 @@ from fleet.settings.egress import INTERNET
 ALL, ICMP, TCP, UDP = "all", "1", "6", "17"
 """Protocols as OCI's security rules spell them."""
 Group: TypeAlias = oci.core.NetworkSecurityGroup
+Rule: TypeAlias = oci.core.NetworkSecurityGroupSecurityRule
+End = tuple[str, str]
 GROUP, CIDR, SERVICE = "NETWORK_SECURITY_GROUP", "CIDR_BLOCK", "SERVICE_CIDR_BLOCK"
 IN, OUT = ("INGRESS", "source"), ("EGRESS", "destination")
 """The direction of a rule, and its argument for the other end."""
@@ -81,13 +81,13 @@ class OkeSecurity(Component[OkeCluster, Text, Text, bool, Tags]):
         # The public networks, or for a private endpoint its sources, by default the new VCN.
         sources = settings.endpoint.public_cidrs or settings.endpoint.private_sources(settings.own_cidr)
         return [
-            rule(f"{name}-from-workers", IN, api.id, workers, TCP, "Kubernetes API", parent=self, options=_API),
-            rule(f"{name}-from-workers-oke", IN, api.id, workers, TCP, "OKE's channel", parent=self, options=_CHANNEL),
-            rule(f"{name}-from-workers-mtu", IN, api.id, workers, ICMP, "Path discovery", parent=self, options=_MTU),
-            *(rule(f"{name}-from-{one}", IN, api.id, one, TCP, deployers, CIDR, parent=self, options=_API) for one in sources),
+            rule(f"{name}-from-workers", IN, api.id, workers, TCP, "Kubernetes API", parent=self, **_API),
+            rule(f"{name}-from-workers-oke", IN, api.id, workers, TCP, "OKE's channel", parent=self, **_CHANNEL),
+            rule(f"{name}-from-workers-mtu", IN, api.id, workers, ICMP, "Path discovery", parent=self, **_MTU),
+            *(rule(f"{name}-from-{one}", IN, api.id, one, TCP, deployers, CIDR, parent=self, **_API) for one in sources),
             rule(f"{name}-to-workers", OUT, api.id, workers, ALL, "Kubelets and webhooks", parent=self),
             rule(f"{name}-to-services", OUT, api.id, services, TCP, "OKE", SERVICE, parent=self),
-            rule(f"{name}-to-services-mtu", OUT, api.id, services, ICMP, "Path discovery", SERVICE, parent=self, options=_MTU),
+            rule(f"{name}-to-services-mtu", OUT, api.id, services, ICMP, "Path discovery", SERVICE, parent=self, **_MTU),
         ]
 
     def _worker_rules(self, workers: pulumi.Output[str]) -> list[pulumi.Resource]:
@@ -95,36 +95,19 @@ class OkeSecurity(Component[OkeCluster, Text, Text, bool, Tags]):
         return [
             rule(f"{name}-from-workers", IN, workers, workers, ALL, "Nodes and pods among themselves", parent=self),
             rule(f"{name}-from-api", IN, workers, self.api_id, ALL, "Kubelets and webhooks", parent=self),
-            rule(f"{name}-mtu", IN, workers, INTERNET, ICMP, "Path discovery", CIDR, parent=self, options=_MTU),
+            rule(f"{name}-mtu", IN, workers, INTERNET, ICMP, "Path discovery", CIDR, parent=self, **_MTU),
             rule(f"{name}-to-anywhere", OUT, workers, INTERNET, ALL, anywhere, CIDR, parent=self),
         ]
 
 
 def rule(
-    name: str,
-    end: tuple[str, str],
-    group_id: Text,
-    other: pulumi.Input[Any],
-    protocol: str,
-    why: str,
-    other_type: str = GROUP,
-    *,
-    parent: pulumi.Resource,
-    options: Mapping[str, Any] = MappingProxyType({}),
-) -> oci.core.NetworkSecurityGroupSecurityRule:
-    """A stateful rule of a group: `end` says whether traffic comes from `other` or goes there. `options` name its ports."""
-    direction, key = end
-    return oci.core.NetworkSecurityGroupSecurityRule(
-        name,
-        network_security_group_id=group_id,
-        direction=direction,
-        protocol=protocol,
-        stateless=False,
-        description=why,
-        opts=pulumi.ResourceOptions(parent=parent),
-        **{key: other, f"{key}_type": other_type},
-        **options,
-    )
+    name: str, end: End, group: Text, other: Any, protocol: str, why: str, kind: str = GROUP, /, *, parent: Parent, **ports: Any
+) -> Rule:
+    """A stateful rule of a group: `end` says whether traffic comes from `other` or goes there, and `kind` what `other` is."""
+    (direction, key), opts = end, pulumi.ResourceOptions(parent=parent)
+    about: dict[str, Any] = {"direction": direction, "protocol": protocol, "stateless": False, "description": why}
+    about |= {key: other, f"{key}_type": kind}
+    return Rule(name, network_security_group_id=group, **about, **ports, opts=opts)
 
 
 def everything_but(*left_out: str) -> list[str]:
