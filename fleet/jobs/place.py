@@ -227,6 +227,8 @@ class JobPlacement(Record):
 
 Pools = str | Sequence[str] | None
 """The pool of a job, or several in order. None or no pool for any."""
+Name = str | None
+"""The name of a cluster, a queue or a namespace, if a job names one."""
 
 
 def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool: Pools = None) -> JobPlacement:
@@ -292,13 +294,7 @@ def choose(ranked: tuple[Candidate, ...], label: str) -> Candidate:
 
 
 def candidates(
-    fleet: Fleet,
-    ask: GpuAsk,
-    *,
-    cluster: str | None = None,
-    pool: Pools = None,
-    queue: str | None = None,
-    namespace: str | None = None,
+    fleet: Fleet, ask: GpuAsk, *, cluster: Name = None, pool: Pools = None, queue: Name = None, namespace: Name = None
 ) -> tuple[Candidate, ...]:
     """Every pool of the stack, of one `cluster`, or named in `pool`: the best first, those that cannot hold the job last.
 

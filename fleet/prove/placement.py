@@ -98,14 +98,19 @@ def fit(runner: Ask, machine: hardware.Machine, host: Host) -> Fit:
     return Fit(machine, offer, count, limited_by, offer.gpus - count * runner.gpus)
 
 
+def offered(offer: Offer) -> tuple[int, int, int, int]:
+    """GPUs, millicores, and MiB of memory and of disk."""
+    return offer.gpus, offer.cpu, offer.memory, offer.storage
+
+
+def requested(ask: Ask) -> tuple[int, int, int, int]:
+    """The same of a request."""
+    return ask.gpus, ask.cpu.request, ask.memory.request, ask.scratch
+
+
 def _rooms(runner: Ask, offer: Offer, counted: str) -> dict[str, int]:
     """How many runners each resource would hold on its own."""
-    rows = (
-        (counted, offer.gpus, runner.gpus),
-        ("CPU", offer.cpu, runner.cpu.request),
-        ("memory", offer.memory, runner.memory.request),
-        ("disk", offer.storage, runner.scratch),
-    )
+    rows = zip((counted, "CPU", "memory", "disk"), offered(offer), requested(runner), strict=True)
     # A pod may request nothing of a resource. Then only the number of pods limits it.
     return {name: max(free, 0) // request for name, free, request in rows if request} | {"pods": offer.pods}
 
@@ -301,11 +306,8 @@ def _too_many(group: list[Placement]) -> Iterator[str]:
             yield f"{names}: {_asked(sets)} runners need {needed} nodes, the pool has at most {most}: {rest}"
         return
     runners = sum(placement.runner.span.max for placement in sets)
-    held = most_runners(
-        {placement.pods: placement.runner.span.max for placement in sets},
-        {name: host.count for name, host in pools.items()},
-        {(placement.pods, placement.host.name): placement.worst.count for placement in group},
-    )
+    demand, counts = {row.pods: row.runner.span.max for row in sets}, {name: host.count for name, host in pools.items()}
+    held = most_runners(demand, counts, {(row.pods, row.host.name): row.worst.count for row in group})
     if held < runners:
         yield f"{names}: {_asked(sets)} runners, and the pools hold at most {held} at the same time: {rest}"
 

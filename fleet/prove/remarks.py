@@ -14,7 +14,7 @@ from fleet.facts.quantities import cpu_text, memory_text
 from fleet.facts.remark import Remark, costs, said, todo
 from fleet.prove import same_sets, topology
 from fleet.prove.launchers import system_room
-from fleet.prove.placement import Placement
+from fleet.prove.placement import Placement, offered, requested
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import monitoring_pods
 from fleet.providers.phases import prepare_timeout
@@ -220,10 +220,5 @@ def _blocking(machine: Machine, units: int, pod: topology.Aligned, other: topolo
 
 def _has_room(large: PodRunner, small: PodRunner, count: int, offer: Offer) -> bool:
     """Whether the scheduler sees room for one large runner beside `count` small ones."""
-    rows = (
-        (offer.gpus, small.gpus, large.gpus),
-        (offer.cpu, small.cpu.request, large.cpu.request),
-        (offer.memory, small.memory.request, large.memory.request),
-        (offer.storage, small.scratch, large.scratch),
-    )
+    rows = zip(offered(offer), requested(small), requested(large), strict=True)
     return all(free - count * small_size >= large_size for free, small_size, large_size in rows)

@@ -17,12 +17,8 @@ from fleet.prove.namespace_limits import jobs_limit_range, jobs_quota
 from fleet.render.admission import enforced
 from fleet.render.isolation import in_namespace, namespace, network_policy, wall
 
-_RULES = (
-    rule("pods", "get", "list", "create", "delete"),
-    rule("pods/exec", "get", "create"),
-    rule("pods/log", "get", "list", "watch"),
-    rule("secrets", "get", "list", "create", "delete"),
-)
+_VERBS = {"pods": "get list create delete", "pods/exec": "get create", "pods/log": "get list watch"}
+_RULES = tuple(rule(kind, *verbs.split()) for kind, verbs in (_VERBS | {"secrets": _VERBS["pods"]}).items())
 """What the hooks ask the API server about before they start (packages/k8s/src/k8s/index.ts, requiredPermissions)."""
 _CEL = beside(__file__, "container_jobs.toml")
 _WITHIN = "quantity(string(c.resources.limits[r])).compareTo(quantity('{count}')) <= 0"

@@ -119,21 +119,14 @@ def monitoring_objects(fleet: Fleet, cluster_name: str) -> list[Manifest]:
     releases = {chart.name for chart in installed(cluster, cluster_name, fleet.github)}
     groups = [*rule_groups(fleet, cluster_name), *cost_groups(fleet, cluster_name)]
     monitoring, scraped = cluster.monitoring, tuple(targets(cluster, releases))
-    return [
-        *(monitor(target, monitoring) for target in scraped),
-        *(admission(target, monitoring) for target in scraped if target.closed),
-        manifest(API, "PrometheusRule", "gpu-ci", monitoring.namespace, {"groups": groups}, labels=dict(monitoring.labels)),
-        *dashboard_objects(fleet, cluster_name),
-    ]
+    rules = manifest(API, "PrometheusRule", "gpu-ci", monitoring.namespace, {"groups": groups}, labels=dict(monitoring.labels))
+    walls = (admission(target, monitoring) for target in scraped if target.closed)
+    return [*(monitor(target, monitoring) for target in scraped), *walls, rules, *dashboard_objects(fleet, cluster_name)]
 
 
 def storage_class(cluster: Cluster, tags: Mapping[str, str]) -> Manifest:
     """The storage class of Prometheus's volume, where the program creates it. A deleted claim deletes its volume."""
     volumes = cluster.disk_class(tags)
-    return manifest("storage.k8s.io/v1", "StorageClass", PROMETHEUS_CLASS, annotations={REGION: cluster.region}) | {
-        "provisioner": volumes.provisioner,
-        "parameters": dict(volumes.parameters),
-        "reclaimPolicy": "Delete",
-        "volumeBindingMode": volumes.binding,
-        "allowVolumeExpansion": volumes.grows,
-    }
+    document = manifest("storage.k8s.io/v1", "StorageClass", PROMETHEUS_CLASS, annotations={REGION: cluster.region})
+    document |= {"provisioner": volumes.provisioner, "parameters": dict(volumes.parameters), "reclaimPolicy": "Delete"}
+    return document | {"volumeBindingMode": volumes.binding, "allowVolumeExpansion": volumes.grows}

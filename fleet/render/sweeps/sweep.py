@@ -69,12 +69,9 @@ def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, 
     files = {_SETTINGS: json.dumps(sweep.settings, indent=2, sort_keys=True)}
     modules = ("__init__", "api", sweep.module)
     files |= {f"{module}.py": Path(__file__).with_name(f"{module}.py").read_text(encoding="ascii") for module in modules}
-    return (
-        service_account(sweep.name, NAMESPACE),
-        *_rights(sweep),
-        manifest("v1", "ConfigMap", sweep.name, NAMESPACE) | {"data": files},
-        single(sweep.name, NAMESPACE, files, _pod(sweep, selector, files)),
-    )
+    program = manifest("v1", "ConfigMap", sweep.name, NAMESPACE) | {"data": files}
+    runs = single(sweep.name, NAMESPACE, files, _pod(sweep, selector, files))
+    return service_account(sweep.name, NAMESPACE), *_rights(sweep), program, runs
 
 
 def _rights(sweep: Sweep) -> list[Manifest]:
@@ -150,17 +147,12 @@ def reaper(cluster: Cluster) -> Sweep:
     # The runners of such classes may be on the system pool.
     on_system = [cluster.system_selector] if any(runner.on_system_pool for runner in in_containers.values()) else []
     pools = of_pools(cluster, *on_system)
-    return Sweep(
-        REAPER,
-        "reaper",
-        {"limits": limits, "quarantine": QUARANTINE_TAINT.key, "nodes": pools, "controller": controller, "jobs": jobs},
-        cluster_rules=[_rule("nodes", *_READ)],
-        # The pods of listeners are beside the controller. Only its listener knows whether a runner has a job.
-        rules=dict.fromkeys(runners, rules)
-        | {controller: [pods]}
-        # No rule of RBAC has labels. A list of Secrets can have what is in them: the registry passwords of jobs.
-        | {space: [_rule(kind, *_READ, "delete") for kind in ("pods", "secrets")] for space in jobs.values()},
-    )
+    settings = {"limits": limits, "quarantine": QUARANTINE_TAINT.key, "nodes": pools, "controller": controller, "jobs": jobs}
+    # The pods of listeners are beside the controller. Only its listener knows whether a runner has a job.
+    rights = dict.fromkeys(runners, rules) | {controller: [pods]}
+    # No rule of RBAC has labels. A list of Secrets can have what is in them: the registry passwords of jobs.
+    rights |= {space: [_rule(kind, *_READ, "delete") for kind in ("pods", "secrets")] for space in jobs.values()}
+    return Sweep(REAPER, "reaper", settings, [_rule("nodes", *_READ)], rights)
 
 
 def scheduler(cluster: Cluster) -> Sweep:

@@ -119,12 +119,11 @@ def comfyui(meta: parts.Meta, workload: workloads.ComfyuiWorkload, target: Targe
     return _model_server(meta, workload, target, container, claimed("data", "/data", workload.claim(meta.name)))
 
 
+_Server = workloads.OllamaWorkload | workloads.ComfyuiWorkload
+
+
 def _model_server(
-    meta: parts.Meta,
-    workload: workloads.OllamaWorkload | workloads.ComfyuiWorkload,
-    target: Target,
-    container: Manifest,
-    volume: Mount,
+    meta: parts.Meta, workload: _Server, target: Target, container: Manifest, volume: Mount
 ) -> tuple[Manifest, ...]:
     """The claim, Service and Deployment of a server that keeps its models in a volume."""
     pod = parts.gpu_pod(target, container, [volume, *parts.shared_memory(workload, target)], HIGH_PRIORITY)

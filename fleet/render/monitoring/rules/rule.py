@@ -46,13 +46,9 @@ def alert(name: str, wait: int = 0, labels: Mapping[str, str] = {}, **values: ob
         _filled(row[part], _RECORDS["parts"] | {"wait": seconds, **labels, **values})
         for part in ("expr", "summary", "description")
     )
-    return {
-        "alert": name,
-        "expr": expr,
-        **({"for": f"{seconds}s"} if seconds else {}),
-        "labels": {"severity": row["severity"], **labels},
-        "annotations": {"summary": summary, "description": description, "runbook_url": f"{RUNBOOK}#{name.lower()}"},
-    }
+    words = {"summary": summary, "description": description, "runbook_url": f"{RUNBOOK}#{name.lower()}"}
+    head = {"alert": name, "expr": expr} | ({"for": f"{seconds}s"} if seconds else {})
+    return head | {"labels": {"severity": row["severity"], **labels}, "annotations": words}
 
 
 def one_of(names: Iterable[str]) -> str:
