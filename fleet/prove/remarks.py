@@ -26,11 +26,7 @@ _BY_US = "github.run_attempt > {} && github.triggering_actor == 'github-actions[
 BY_US = _BY_US.format(1)
 """Whether the action rerun-once started this attempt: a person's rerun has the person's name (docs.github.com, github context).
 GitHub compares the text `run_attempt` with a number as a number (docs.github.com, expressions)."""
-_PLACES: tuple[tuple[Where, str], ...] = (
-    ("system pool", "of the system pool"),
-    ("all nodes", "of each node"),
-    ("GPU nodes", "of each GPU node"),
-)
+_PLACES: dict[Where, str] = {"system pool": "of the system pool", "all nodes": "of each node", "GPU nodes": "of each GPU node"}
 
 
 def quotas(fleet: Fleet) -> Iterator[str]:
@@ -115,7 +111,7 @@ def monitoring(fleet: Fleet) -> Iterator[str]:
         if cluster.monitoring is not None and cluster.monitoring.cloudwatch:
             yield costs(f"{name}: the bill does not have what CloudWatch charges for its metrics, by GB: the price is not known")
         taken = []
-        for on, where in _PLACES:
+        for on, where in _PLACES.items():
             if there := [pod for pod in pods if pod.on == on]:
                 cpu, memory = sum(pod.cpu for pod in there), sum(pod.memory for pod in there)
                 taken.append(f"{cpu_text(cpu)} CPU and {memory_text(memory)} {where}")

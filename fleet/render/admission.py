@@ -40,22 +40,17 @@ def policy(rule: AdmissionRule, numbers: Mapping[str, int], passing: Sequence[st
     """One rule's policy and binding. `numbers` are those that tests name; pods of the namespaces `passing` are not judged."""
     pods = rule.kind == "Pod"
     conditions = [_CONDITIONS.get(rule.kind, f"request.namespace.startsWith('{RUNNERS}')"), *([] if pods else [_OTHERS])]
-    outside = [
-        {"key": key, "operator": "NotIn", "values": [*values]}
-        for key, values in ((NAMESPACE_NAME_LABEL, passing), (POD_SECURITY_LABEL, ["privileged"]))
-    ]
+    labels = {NAMESPACE_NAME_LABEL: passing, POD_SECURITY_LABEL: ["privileged"]}.items()
+    outside = [{"key": key, "operator": "NotIn", "values": [*values]} for key, values in labels]
     variables = {"containers": " + ".join(f"object.spec.?{name}.orValue([])" for name in CONTAINERS)}
     variables |= {name: _cel(test, "object", numbers) for name, test in TESTS.items()}
     judged = {**KINDS[rule.kind], **filled({"operations": [*rule.operations]})}
     test = ("" if "DELETE" not in judged["operations"] else _FIXED) + _cel(rule.holds, "object", numbers)
-    return enforced(
-        f"gpu-ci-{rule.id}",
-        judged,
-        {test: f"{rule.message} (policy {rule.policy})"},
-        {"namespaceSelector": {"matchExpressions": outside}} if pods else {},
-        matchConditions=[{"name": f"condition-{index}", "expression": text} for index, text in enumerate(conditions)],
-        variables=[{"name": name, "expression": text} for name, text in variables.items()] if pods else [],
-    )
+    where = {"namespaceSelector": {"matchExpressions": outside}} if pods else {}
+    when = [{"name": f"condition-{index}", "expression": text} for index, text in enumerate(conditions)]
+    named = [{"name": name, "expression": text} for name, text in variables.items()] if pods else []
+    messages = {test: f"{rule.message} (policy {rule.policy})"}
+    return enforced(f"gpu-ci-{rule.id}", judged, messages, where, matchConditions=when, variables=named)
 
 
 def enforced(

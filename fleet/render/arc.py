@@ -85,10 +85,8 @@ def _script(clusters: Mapping[str, Cluster], stack: str, before: str, after: str
     for name, cluster in clusters.items():
         yield from (f"{line} # {name}" for line in _schedules(cluster, 1))
     yield "# 6. Every set is Running, with its old maximum."
-    yield (
-        "kubectl get autoscalingrunnersets --all-namespaces -o custom-columns="
-        "'SET:.metadata.name,MAX:.spec.maxRunners,PHASE:.status.phase'"
-    )
+    columns = "SET:.metadata.name,MAX:.spec.maxRunners,PHASE:.status.phase"
+    yield f"kubectl get autoscalingrunnersets --all-namespaces -o custom-columns='{columns}'"
 
 
 def _each(clusters: Mapping[str, Cluster], lines: Callable[[Cluster], Iterator[str]]) -> Iterator[str]:

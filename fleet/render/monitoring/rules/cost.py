@@ -36,15 +36,11 @@ OTHER = "other"
 def cost_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
     """The rules of one cluster, in the order in which they need each other."""
     cluster = fleet.clusters[cluster_name]
-    nodes = [rule for name, pool in cluster.pools.items() for rule in _nodes(cluster, name, pool)]
-    rules = [
-        # Without a series the sum of a cluster of machines alone would be empty, and the alert silent.
-        *(nodes if cluster.pools else [record(_NODE, "vector(0)")]),
-        *_uses(fleet, cluster),
-        *_teams(fleet, cluster),
-        record("gpu_ci:shared_usd_per_hour", _shared(cluster_name, cluster)),
-        *_planned(cluster_name, cluster),
-    ]
+    rules = [rule for name, pool in cluster.pools.items() for rule in _nodes(cluster, name, pool)]
+    # Without a series the sum of a cluster of machines alone would be empty, and the alert silent.
+    rules += [] if cluster.pools else [record(_NODE, "vector(0)")]
+    shared = record("gpu_ci:shared_usd_per_hour", _shared(cluster_name, cluster))
+    rules += [*_uses(fleet, cluster), *_teams(fleet, cluster), shared, *_planned(cluster_name, cluster)]
     return [{"name": "gpu-ci-cost", "interval": "1m", "rules": rules}]
 
 
