@@ -87,18 +87,10 @@ class GpuAmi(Component[InCluster, str]):
         role, rights = service_role(f"{name}-retirement", "imagebuilder.amazonaws.com", policies, parent=self)
         # EC2 still starts a deprecated image by its id, but no longer lists it.
         age, count = {"type": "AGE", "value": 90, "unit": "DAYS"}, {"type": "COUNT", "value": self._settings.keep}
-        builder.LifecyclePolicy(
-            f"{name}-lifecycle",
-            execution_role=role.arn,
-            resource_type="AMI_IMAGE",
-            resource_selection={"recipes": [{"name": self._physical_name, "semantic_version": "x.x.x"}]},
-            policy_details=[
-                {
-                    "action": {"type": action, "include_resources": {"amis": True, "snapshots": action == "DELETE"}},
-                    "filter": when,
-                    "exclusion_rules": {"amis": {"tag_map": IN_USE}},
-                }
-                for action, when in (("DEPRECATE", age), ("DELETE", count))
-            ],
-            opts=self._below(*rights),
-        )
+        details: list[Any] = []
+        for kind, when in (("DEPRECATE", age), ("DELETE", count)):
+            action = {"type": kind, "include_resources": {"amis": True, "snapshots": kind == "DELETE"}}
+            details.append({"action": action, "filter": when, "exclusion_rules": {"amis": {"tag_map": IN_USE}}})
+        recipes: Any = {"recipes": [{"name": self._physical_name, "semantic_version": "x.x.x"}]}
+        of: dict[str, Any] = {"execution_role": role.arn, "resource_type": "AMI_IMAGE", "resource_selection": recipes}
+        builder.LifecyclePolicy(f"{name}-lifecycle", **of, policy_details=details, opts=self._below(*rights))

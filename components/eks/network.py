@@ -47,16 +47,10 @@ class EksNetwork(Component[EksCluster, Collection[str]]):
             tables[zone] = table.id
             # A node that starts before its route exists cannot join, so the id depends on the association.
             self.private_subnets[zone] = pulumi.Output.all(private.id, route.id).apply(itemgetter(0))
-        aws.ec2.VpcEndpoint(
-            # ECR stores image layers in S3, which is free through the gateway endpoint but costs per GB through NAT.
-            f"{name}-s3",
-            vpc_id=vpc.id,
-            service_name=f"com.amazonaws.{settings.region}.s3",
-            vpc_endpoint_type="Gateway",
-            route_table_ids=[tables[zone] for zone in sorted(tables)],
-            tags={"Name": f"{name}-s3"},
-            opts=self._child,
-        )
+        # ECR stores image layers in S3, which is free through the gateway endpoint but costs per GB through NAT.
+        of: dict[str, Any] = {"service_name": f"com.amazonaws.{settings.region}.s3", "vpc_endpoint_type": "Gateway"}
+        of |= {"route_table_ids": [tables[zone] for zone in sorted(tables)], "tags": {"Name": f"{name}-s3"}}
+        aws.ec2.VpcEndpoint(f"{name}-s3", vpc_id=vpc.id, **of, opts=self._child)
         self.vpc_id = vpc.id
         return {"vpcId": self.vpc_id, "privateSubnets": self.private_subnets}
 

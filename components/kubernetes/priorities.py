@@ -18,15 +18,11 @@ def priority_class(
     # Both are immutable, but the provider would try to update them in place
     # (pulumi/pulumi-kubernetes, provider/pkg/provider/diff.go).
     fixed = ["value", "preemptionPolicy"]
-    return kubernetes.scheduling.v1.PriorityClass(
-        logical_name,
-        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=priority.name),
-        value=priority.value,
-        preemption_policy="PreemptLowerPriority" if priority.preempts else "Never",
-        global_default=False,
-        description=priority.meaning,
-        opts=pulumi.ResourceOptions(parent, [*depends_on], replace_on_changes=fixed, delete_before_replace=True),
-    )
+    opts = pulumi.ResourceOptions(parent, [*depends_on], replace_on_changes=fixed, delete_before_replace=True)
+    metadata = kubernetes.meta.v1.ObjectMetaArgs(name=priority.name)
+    about = {"value": priority.value, "description": priority.meaning, "global_default": False}
+    about["preemption_policy"] = "PreemptLowerPriority" if priority.preempts else "Never"
+    return kubernetes.scheduling.v1.PriorityClass(logical_name, metadata=metadata, **about, opts=opts)
 
 
 class Priorities(Component[Sequence[Priority], Resources]):

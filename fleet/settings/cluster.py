@@ -518,8 +518,7 @@ class Cluster(Model):
                 before = (self.pools[earlier] for earlier in pools[:place] if earlier in self.pools)
                 if fallback and not any(pool.capacity == SPOT for pool in before):
                     alone = getattr(settings, "pool", None) is not None
-                    at = (*path.split("."), *(("pool",) if alone else ("pools", str(place))))
-                    raise problem("fallback_first", at=at)
+                    raise problem("fallback_first", at=(*path.split("."), *(("pool",) if alone else ("pools", str(place)))))
         for name, pool in self.pools.items():
             refuse("pools", name, "role", fallback_unused=pool.role == FALLBACK and name not in self.runner_pools)
 

@@ -86,8 +86,7 @@ def limits(machine: hardware.Machine) -> str:
 def undeterminable(machines: Iterable[hardware.Machine], fix: str) -> str:
     """The verdict on a pool whose node image has an unknown driver, with what to do."""
     known = sorted({limit for machine in machines if (limit := limits(machine))})
-    branches = f" ({'; '.join(known)})" if known else ""
-    return said("unknown_driver", branches=branches, fix=fix)
+    return said("unknown_driver", branches=f" ({'; '.join(known)})" if known else "", fix=fix)
 
 
 def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...], fix: str = "") -> None:

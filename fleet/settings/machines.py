@@ -17,8 +17,7 @@ def _nvidia() -> list[str]:
 
 def _model(name: str) -> None:
     if name not in _nvidia():
-        fix = instead(name, _nvidia(), "write for example RTX 4090, or add a row", similar=0.8)
-        raise problem("gpu_model", fix=fix)
+        raise problem("gpu_model", fix=instead(name, _nvidia(), "write for example RTX 4090, or add a row", similar=0.8))
 
 
 _MODEL_RULE = "no NVIDIA GPU of fleet/facts/data/gpus.csv; write for example RTX 4090"

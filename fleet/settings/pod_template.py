@@ -99,8 +99,7 @@ class ExtraVolume(Model):
     @refusal
     def _rules(self) -> None:
         """Refuse none or several kinds of volumes, and settings of an empty directory for another kind."""
-        kinds = [self.size, self.claim, self.config_map, self.secret]
-        refuse(volume_kind=sum(kind is not None for kind in kinds) != 1)
+        refuse(volume_kind=[self.size, self.claim, self.config_map, self.secret].count(None) != 3)
         refuse("inMemory", volume_memory=self.in_memory and self.size is None)
         refuse("readOnly", volume_read_only=self.read_only and self.size is not None)
 

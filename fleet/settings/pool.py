@@ -437,8 +437,7 @@ def require_local_disks(pool: Pool, *, array: bool, at: tuple[str, ...]) -> None
     """Refuse local storage on a machine without local disks, and an array smaller than `disk`. Raises a settings problem."""
     for machine in pool.machines:
         refuse_if("local_storage", machine.nvme_gb == 0, at=at, machine=machine.name)
-        gib = array_gib(machine)
-        if array and gib < pool.disk // 1024:
+        if array and (gib := array_gib(machine)) < pool.disk // 1024:
             raise problem("local_storage_size", at=at, machine=machine.name, gib=gib, disk=pool.disk // 1024)
 
 

@@ -195,8 +195,7 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
             raise problem("queue_flavor", at=(*at, "flavor"), fix=fix)
         members = queues.pools_of(quota.name)
         handed[quota.name] += quota.nominal
-        most = sum(units(pools[pool]) for pool in members)
-        if handed[quota.name] > most:
+        if handed[quota.name] > (most := sum(units(pools[pool]) for pool in members)):
             kind, whose = ("flavor", "its pools") if quota.pool is None else ("pool", "the pool")
             title, size = f"{kind} {quota.name}", f"{most} {pools[members[0]].resource}"
             raise problem("queue_nominal", at=(*at, "nominal"), handed=handed[quota.name], title=title, size=size, whose=whose)

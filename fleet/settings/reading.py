@@ -337,7 +337,6 @@ def _parts(annotation: Any) -> tuple[Any, ...]:
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:
-    bare = _required_part(annotation)
-    if bare is Any and (tagged := _choices(annotation)):
+    if (bare := _required_part(annotation)) is Any and (tagged := _choices(annotation)):
         bare = next(iter(tagged.values()))
     return bare if isinstance(bare, type) and issubclass(bare, BaseModel) else None

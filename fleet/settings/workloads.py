@@ -287,10 +287,9 @@ def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any
         if required != workload.level:
             at, taken = ("workloads", name, "namespace"), workload.namespace
             raise problem("workload_level", at=at, value=taken, required=required, kind=workload.kind, level=workload.level)
-        if isinstance(workload, NotebookWorkload) and workload.node_port is not None:
-            port = workload.node_port.port
-            if (first := ports.setdefault(port, name)) != name:
-                raise problem("node_port_twice", at=("workloads", name, "nodePort", "port"), first=first)
+        opened = workload.node_port if isinstance(workload, NotebookWorkload) else None
+        if opened is not None and (first := ports.setdefault(opened.port, name)) != name:
+            raise problem("node_port_twice", at=("workloads", name, "nodePort", "port"), first=first)
 
 
 def require_storage(
