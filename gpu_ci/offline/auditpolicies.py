@@ -1,8 +1,8 @@
 """Which policies a foreign runner class breaks, with their defaults. The class counts as a release of ARC's chart."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from typing import Any
 
 from fleet.facts.tables import rows
 from gpu_ci.audit.model import RunnerClass
@@ -27,13 +27,9 @@ def broken(classes: Iterable[RunnerClass], day: date) -> Mapping[str, tuple[str,
 def _broken(one: RunnerClass, newest: str, day: date) -> Iterator[str]:
     url = one.url or "https://github.com/organization"
     values = {"runnerGroup": one.group, **one.values.mapping(), "template": {"spec": one.where}, "githubConfigUrl": url}
-    props = {
-        "name": one.name,
-        "namespace": "runners",
-        "chart": _CHART,
-        "version": one.version or newest,
-        "values": _floats(values),
-    }
+    props = {"name": one.name, "namespace": "runners", "chart": _CHART, "version": one.version or newest}
+    # The rules get numbers as floats.
+    props["values"] = json.loads(json.dumps(values, default=str), parse_int=float)
     urn = f"urn:pulumi:audit::check::{RELEASE}::{one.place}#{one.name}"
     for rule in RULES:
         # Only the values of the chart say more than a pod.
@@ -42,12 +38,3 @@ def _broken(one: RunnerClass, newest: str, day: date) -> Iterator[str]:
             config = {name: words["default"] for name, words in rule.schemas.items()}
             if rule.judge(Args(type=RELEASE, props=props, urn=urn, name=one.name, config=config), day).violations:
                 yield rule.id
-
-
-def _floats(value: Any) -> Any:
-    """Plain data with numbers as the rules get them."""
-    if isinstance(value, Mapping):
-        return {str(key): _floats(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_floats(inner) for inner in value]
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value

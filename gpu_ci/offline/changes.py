@@ -135,9 +135,7 @@ def headline(changes: Sequence[Change]) -> str:
         return "`pulumi up` ends running jobs"
     if any(change.effect == DATA for change in changes):
         return "`pulumi up` deletes data"
-    if any(change.is_refused for change in changes):
-        return "`pulumi up` fails"
-    return "no running job ends"
+    return "`pulumi up` fails" if any(change.is_refused for change in changes) else "no running job ends"
 
 
 def counts_line(changes: Sequence[Change]) -> str:

@@ -209,9 +209,7 @@ def difference(before: Money, after: Money) -> str:
     if before.unknown or after.unknown:
         return "unknown"
     more = after.usd - before.usd
-    if abs(more) < 0.0005:
-        return "±0"
-    return f"{'+' if more > 0 else '-'}{Money(abs(more))}"
+    return "±0" if abs(more) < 0.0005 else f"{'+' if more > 0 else '-'}{Money(abs(more))}"
 
 
 def _paired(before: Iterable[T], after: Iterable[T], key: Callable[[T], K]) -> dict[K, Pair[T]]:

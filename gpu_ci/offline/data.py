@@ -75,14 +75,12 @@ def end_json(end: End) -> dict[str, Any]:
 
 def _placement(placement: Placement, region: str) -> dict[str, Any]:
     of_fit = ("instanceType=machine.name", "runners=count", "limited_by", "strandedGpus=stranded")
-    return (
-        fields_of(placement, "cluster", "runner_set", "pods", "ofRunners=of_runners")
-        | {"runsOn": [] if placement.of_runners else [placement.runner_set, *placement.runner.labels]}
-        | fields_of(placement, "kind=runner.kind", "pool=host.name", "choice", "capacity=host.capacity")
-        | {"fits": [fields_of(fit, *of_fit) for fit in placement.fits]}
-        | fields_of(placement, "maxRunners=runner.span.max", "poolHolds=capacity", "launcherRoom=launchers")
-        | {"runnerHour": list(map(_money, runner_hour(placement, region))), "error": placement.error}
-    )
+    names = {"runsOn": [] if placement.of_runners else [placement.runner_set, *placement.runner.labels]}
+    room = {"fits": [fields_of(fit, *of_fit) for fit in placement.fits]}
+    room |= fields_of(placement, "maxRunners=runner.span.max", "poolHolds=capacity", "launcherRoom=launchers")
+    hour = {"runnerHour": list(map(_money, runner_hour(placement, region))), "error": placement.error}
+    where = fields_of(placement, "kind=runner.kind", "pool=host.name", "choice", "capacity=host.capacity")
+    return fields_of(placement, "cluster", "runner_set", "pods", "ofRunners=of_runners") | names | where | room | hour
 
 
 def _outcome(outcome: Outcome, plan: Plan) -> dict[str, Any]:
@@ -125,8 +123,7 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def _sides(pair: Pair[T], plain: Callable[[T], object]) -> dict[str, Any]:
-    sides = {"before": pair.before, "after": pair.after}
-    return {name: None if side is None else plain(side) for name, side in sides.items()}
+    return {name: None if side is None else plain(side) for name, side in pair._asdict().items()}
 
 
 def _place(where: Place) -> dict[str, Any]:

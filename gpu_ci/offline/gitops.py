@@ -14,6 +14,7 @@ from typing import Any
 from fleet.charts.argo_cd import argo_cd
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
+from fleet.facts.tables import beside
 from fleet.facts.yaml_text import kubernetes_documents, yaml_text
 from fleet.providers.installed import installed
 from fleet.providers.registry import provider_of
@@ -31,22 +32,9 @@ from gpu_ci.offline.wire import hidden
 _COMPONENTS = "gpu-ci:index:"
 BOOTSTRAP = "bootstrap"
 """Folder of the files that are applied once, by hand."""
-_INSTALL = """\
-# Values of chart {chart.chart} {chart.version}, where ArgoCD is not there yet:
-#   helm upgrade --install {chart.name} {chart.chart} --repo {chart.repository} --version {chart.version} \\
-#     --namespace {chart.namespace} --create-namespace --values argo-cd.yaml
-# An ArgoCD of your own needs configs.cm of these: without it no wave waits for the Applications of the one before.
-"""
-_SHARED = {
-    "Admission": "infrastructure/admission",
-    "GpuMonitoring": "infrastructure/monitoring",
-    "GpuQueue": "infrastructure/queues",
-    "LocalQueues": "infrastructure/queues",
-    "Namespaces": "infrastructure/namespaces",
-    "Priorities": "infrastructure/gpu",
-    "Sweeps": "infrastructure/sweeps",
-    "PriorityExpander": "infrastructure/controllers/cluster-autoscaler",
-}
+_TABLE = beside(__file__, "gitops.toml")
+_INSTALL: str = _TABLE["install"]
+_SHARED: Mapping[str, str] = _TABLE["folders"]
 """Folders of components without a chart, by the component's name. A workload and a job have a folder of their own."""
 
 _ENCRYPTED = re.compile(r"ENC\[AES256_GCM,data:[A-Za-z0-9+/=]*,iv:[A-Za-z0-9+/=]+,tag:[A-Za-z0-9+/=]+,type:[a-z]+\]")

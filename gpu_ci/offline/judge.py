@@ -251,9 +251,8 @@ class Remedies:
 
     def __init__(self, policies: Iterable[Configured]) -> None:
         self.done: list[Remediation] = []
-        active = [configured for configured in policies if configured.level is Level.REMEDIATE]
-        rules = ((configured.policy, configured) for configured in active)
-        self._policies = [(rule, one) for rule, one in rules if isinstance(rule, Rule) and rule.remedy is not None]
+        active = (configured for configured in policies if configured.level is Level.REMEDIATE)
+        self._policies = [(rule, one) for one in active if isinstance(rule := one.policy, Rule) and rule.remedy is not None]
 
     def __call__(self, resource: Resource) -> "struct_pb2.Struct | None":
         fixed: struct_pb2.Struct | None = None  # noqa: F823 - annotations of local names are not evaluated

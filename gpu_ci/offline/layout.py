@@ -6,6 +6,7 @@ The console prints data without markup and masks credentials.
 import os
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from rich import box
 from rich.cells import cell_len
@@ -20,6 +21,7 @@ _GAP, _NARROW_GAP = 3, 2
 """Spaces between columns. The smaller one is for tables whose cells need several lines."""
 
 Row = Sequence[str]
+_wrapped = partial(textwrap.wrap, break_long_words=False, break_on_hyphens=False)
 
 
 def is_plain(environment: Mapping[str, str] = os.environ) -> bool:
@@ -79,16 +81,9 @@ def show_line(
     if whole and not console.is_terminal:
         console.print(Text(f"{indent}{text}"), soft_wrap=True)
         return
-    wrapped = textwrap.wrap(
-        # Masked before it is wrapped, because half a credential may match no pattern.
-        mask(text),
-        console.width,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  " if hanging is None else hanging,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    for line in wrapped:
+    after = f"{indent}  " if hanging is None else hanging
+    # Masked before it is wrapped, because half a credential may match no pattern.
+    for line in _wrapped(mask(text), console.width, initial_indent=indent, subsequent_indent=after):
         console.print(Text(line, style=style), soft_wrap=True)
 
 

@@ -61,13 +61,9 @@ class Outcome(NamedTuple):
     @property
     def state(self) -> str:
         """holds, broken, ended (broken because of the day), undeterminable or disabled."""
-        if self.level == "disabled":
-            return "disabled"
-        if self.broken:
-            return "broken"
-        if self.ended:
-            return ENDED
-        return "undeterminable" if self.undeterminable else "holds"
+        counts = {"broken": self.broken, ENDED: self.ended, "undeterminable": self.undeterminable}
+        worst = next((state for state, count in counts.items() if count), "holds")
+        return "disabled" if self.level == "disabled" else worst
 
 
 @dataclass(frozen=True)
@@ -147,19 +143,16 @@ class Plan:
         return tuple(remark for remark in self.remarks if remark.kind == CANNOT_WORK)
 
     def _remarks(self) -> Iterator[str]:
-        yield from example_values.remarks(self.config)
-        yield from self.refusals
-        yield from works.remarks(self.fleet, self.as_of)
-        yield from self.reach
+        yield from (*example_values.remarks(self.config), *self.refusals, *works.remarks(self.fleet, self.as_of), *self.reach)
         yield from billing.remarks(self.fleet, self.as_of)
         yield from _each(self.fleet, remarks.quotas, remarks.capacity, spot.remarks)
-        for name in self.fleet.shared_names:
-            yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
+        groups = "is in several runner groups: a runs-on must also name the group"
+        yield from (f"runner set {name} {groups}" for name in self.fleet.shared_names)
         for placement in self.placements:
             yield from (below(f"{placement.cluster}/{placement.pods}", remark) for remark in placement.remarks)
         yield from image_fit.remarks(self.fleet, self.as_of)
-        yield from _each(self.fleet, remarks.labels, remarks.scopes, trust.remarks)
-        yield from _each(self.fleet, remarks.renames, remarks.reruns, remarks.fallback)
+        of_sets = (remarks.labels, remarks.scopes, trust.remarks, remarks.renames, remarks.reruns, remarks.fallback)
+        yield from _each(self.fleet, *of_sets)
         yield from self.overbooked
         yield from _each(self.fleet, remarks.full_pools, remarks.own_pods, remarks.kept_jobs)
         yield from remarks.fragmented(self.placements)

@@ -110,7 +110,8 @@ def _registries(plan: Plan) -> Iterator[Need]:
 def needs(fleet: Fleet, day: date, budget: float | None = None, types: Collection[str] | None = None) -> Iterator[Need]:
     """What a fleet needs of each value that its size decides. `types` are the machine types that are allowed already."""
     clusters = [cluster for _, cluster in fleet.clusters_by_name()]
-    bought = {f"{name}/{pool}": held for name, one in fleet.clusters_by_name() if _buys(one) for pool, held in one.pools.items()}
+    buying = ((name, cluster) for name, cluster in fleet.clusters_by_name() if provider_of(cluster).cloud)
+    bought = {f"{name}/{pool}": held for name, cluster in buying for pool, held in cluster.pools.items()}
     runners = {f"{name}/{runner}": held for name, one in fleet.clusters_by_name() for runner, held in one.runners.items()}
     sets = {name: (runner.span.max, runner.whole_machine) for name, runner in runners.items()}
     machines = {name: span * whole.types[0].gpus for name, (span, whole) in sets.items() if whole is not None}
@@ -182,10 +183,6 @@ def _of_idle(bought: Mapping[str, Pool], waiting: Mapping[str, int]) -> Iterator
     if any(least.values()):
         kept = ", ".join(f"{name} {count}" for name, count in least.items() if count)
         yield Need("scale-to-zero", "minAllowed", max(least.values()), f"These keep nodes or runners without jobs: {kept}")
-
-
-def _buys(cluster: Cluster) -> bool:
-    return bool(provider_of(cluster).cloud)
 
 
 def _takes_gpus(runner: Any) -> bool:

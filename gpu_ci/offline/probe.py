@@ -13,6 +13,7 @@ from typing import Any
 
 from fleet.facts import hardware
 from fleet.facts.errors import InputError, quoted
+from fleet.facts.tables import beside
 from fleet.facts.yaml_text import kubernetes_documents
 
 _UNITS = {"B": 2**-20, "K": 2**-10, "M": 1, "G": 2**10, "T": 2**20, "P": 2**30}
@@ -37,12 +38,7 @@ _SIZE = re.compile(r" \d+GB$")
 _SPARE = 0.1
 """nvidia-smi shows less than the nominal memory of a card: 24564 of 24576 MiB, and with ECC 15360 of 16384 MiB."""
 _ARCHES = {"x86_64": "x86_64", "aarch64": "arm64"}
-_SAVE = {
-    "gpu": "nvidia-smi -q, or of Talos talosctl get pcidevices -o yaml",
-    "cpus": "lscpu, or of Talos talosctl get processors -o yaml",
-    "memory": "cat /proc/meminfo, or of Talos talosctl get memorymodules -o yaml",
-    "disk": "lsblk -J -b, or of Talos talosctl get disks -o yaml",
-}
+_SAVE: Mapping[str, str] = beside(__file__, "probe.toml")
 
 
 @dataclass(slots=True)

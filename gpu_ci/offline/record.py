@@ -146,14 +146,9 @@ class _Engine(mocks.MockMonitor):
 
     def recording(self) -> Recording:
         """The recording of all requests so far."""
-        return Recording(
-            project=self.config.project,
-            stack=self.config.stack,
-            preview=self.preview,
-            resources=tuple(self._recorded.values()),
-            outputs=MappingProxyType(wire.view(wire.raw(self._outputs))),
-            messages=tuple(self._messages),
-        )
+        resources, messages = tuple(self._recorded.values()), tuple(self._messages)
+        outputs = MappingProxyType(wire.view(wire.raw(self._outputs)))
+        return Recording(self.config.project, self.config.stack, self.preview, resources, outputs, messages)
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
         """The URN as the engine makes it, with the types of all ancestors except the stack."""

@@ -12,10 +12,8 @@ from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, reply
 from gpu_ci.offline.jsontext import fields_of
 from gpu_ci.offline.layout import show_line, show_table
 
-_ABOUT = (
-    "Public figures, not measurements of your fleet (docs/starts.md). A job waits longer if its pool is full or the cloud has no "
-    "capacity."
-)
+_ABOUT = "Public figures, not measurements of your fleet (docs/starts.md). "
+_ABOUT += "A job waits longer if its pool is full or the cloud has no capacity."
 
 
 @app.command(rich_help_panel=PROVE)

@@ -104,14 +104,10 @@ def _cells(text: str, edit: Edit) -> str:
     head, *lines = text.splitlines()
     columns = next(csv.reader([head]))
     rows = [next(csv.reader([line])) for line in lines]
-    if edit.row in (keys := [tuple(row[: len(edit.row)]) for row in rows]):
-        at = keys.index(edit.row)
-        values = dict(zip(columns, rows[at], strict=True)) | dict(edit.fields)
-        lines[at] = _line(values[column] for column in columns)
-    else:
-        values = dict(zip(columns, edit.row, strict=False)) | dict(edit.fields)
-        at = sum(numbers(key[0]) < numbers(edit.row[0]) for key in keys)
-        lines.insert(at, _line(values[column] for column in columns))
+    known = edit.row in (keys := [tuple(row[: len(edit.row)]) for row in rows])
+    at = keys.index(edit.row) if known else sum(numbers(key[0]) < numbers(edit.row[0]) for key in keys)
+    values = dict(zip(columns, rows[at] if known else edit.row, strict=known)) | dict(edit.fields)
+    lines[at : at + known] = [_line(values[column] for column in columns)]
     return "\n".join([head, *lines]) + "\n"
 
 

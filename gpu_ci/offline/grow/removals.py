@@ -1,19 +1,15 @@
 """What `gpu-ci remove` takes out of a stack file, and what names it there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fleet.facts.errors import InputError
 from fleet.facts.places import Keys, leaves
 from fleet.facts.scheduling import FALLBACK
+from fleet.facts.tables import beside
 from fleet.settings.github import PRIVATE_KEY
 from gpu_ci.offline.grow.stack import GrowingStack, member
 
-KINDS = {
-    "pool": "Remove a pool; with --with-references also from the lists of classes that have other pools.",
-    "class": "Remove a runner class; with --with-references also the pools and the GitHub scope that only it uses.",
-    "region": "Remove the only cluster of a region; with --with-references also every `sameAs` that names it.",
-    "cluster": "Remove a cluster; with --with-references also every `sameAs` that names it.",
-}
+KINDS: Mapping[str, str] = beside(__file__, "removals.toml")
 """What can be removed, with the help of the command."""
 _OPTION = "--with-references"
 _ALONE = {"sameAs": "sameAsOrder", "rerunOn": "rerunFirstOn"}

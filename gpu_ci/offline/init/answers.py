@@ -11,7 +11,7 @@ from fleet.facts import hardware
 from fleet.facts.errors import FleetError, InputError, instead, quoted, reachable
 from fleet.facts.hardware import ON_DEMAND, Machine
 from fleet.facts.record import Record
-from fleet.facts.tables import rows
+from fleet.facts.tables import beside, rows
 from fleet.facts.yaml_text import read_yaml
 from fleet.facts.zones import zones_of
 from fleet.providers.provider import Starter
@@ -26,12 +26,8 @@ STARTERS = {answer: row.starter for row in REGISTRY.values() if row.starter is n
 _CLOUDS = {answer: row.cloud for row in REGISTRY.values() if row.starter is not None for answer in row.starter.answers}
 PROVIDERS = tuple(sorted(STARTERS, key=lambda answer: answer.startswith("existing")))
 """The answers for the provider: those for new clusters first."""
-JOBS = {
-    "tests": "may be interrupted; on spot if the cloud sells the GPU so",
-    "release": "are never interrupted; on demand",
-    "training": "several GPUs in each job; on demand",
-    "containers": "Docker, kind or root; a VM of its own for each job",
-}
+JOBS: Mapping[str, str] = beside(__file__, "jobs.toml")
+"""What each kind of job means for its machines."""
 
 
 class Answers(Record):

@@ -156,15 +156,11 @@ class Group(Record):
     def lines(self) -> Iterator[str]:
         """The pool as YAML."""
         price = hardware.price(self.machine.name, self.region, ON_DEMAND)
-        yield f"{self.name}:"
-        yield f"  instanceTypes: [{self.machine.name}]"
-        yield f"  capacity: {self.capacity}"
+        yield from (f"{self.name}:", f"  instanceTypes: [{self.machine.name}]", f"  capacity: {self.capacity}")
         if self.system:
             yield f"  # The closest kind: {self.system} has NVIDIA's driver and container toolkit too."
-        yield f"  image: {self.image}"
-        yield "  role: burst"
-        yield f"  nodes: {{min: {self.count}, max: {self.count}}}"
-        yield "  selector:"
+        nodes = f"  nodes: {{min: {self.count}, max: {self.count}}}"
+        yield from (f"  image: {self.image}", "  role: burst", nodes, "  selector:")
         yield from (f"    {scalar(key)}: {scalar(value)}" for key, value in self.selector)
         if self.taints:
             parts = (zip(("key", "value", "effect"), taint, strict=True) for taint in self.taints)

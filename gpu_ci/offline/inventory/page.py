@@ -73,8 +73,7 @@ class User(Record):
     @property
     def container(self) -> Mapping[str, Any]:
         """The container of the pod that uses the GPUs: the first."""
-        first: Mapping[str, Any] = self.spec["containers"][0]
-        return first
+        return self.containers[0]
 
     @property
     def containers(self) -> list[Mapping[str, Any]]:

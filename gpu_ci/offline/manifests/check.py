@@ -87,8 +87,7 @@ class Check:
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """The result of each policy, in the pack's order."""
-        resources = (manifest.resource for manifest in self.tree.manifests)
-        return tuple(outcomes_of(self.policies, resources, self.verdicts))
+        return tuple(outcomes_of(self.policies, (one.resource for one in self.tree.manifests), self.verdicts))
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
         """The verdicts that fail the check: see `offline.plan.blocked_of`."""

@@ -143,9 +143,8 @@ def _require_inside(path: Path, root: Path, home: str) -> None:
 
 def _note(path: Path, documents: list[Document]) -> str:
     first = documents[0].value
-    problem = (
-        "apiVersion and kind are not set" if isinstance(first, Mapping) else "a list" if isinstance(first, list) else "a text"
-    )
+    kinds = {Mapping: "apiVersion and kind are not set", list: "a list", object: "a text"}
+    problem = next(words for kind, words in kinds.items() if isinstance(first, kind))
     more = f", and {len(documents) - 1} more documents" if len(documents) > 1 else ""
     return f"{path}:{documents[0].lines[()]}: not a Kubernetes object ({problem}){more}"
 
@@ -188,40 +187,25 @@ def _objects(stack: str, file: str, within: str, document: Document, body: objec
     name = name or one_line(text_at(metadata, "generateName"))
     token = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
     urn = urn_of(stack, token, within, _path(mask(namespace), mask(name)))
-    yield Manifest(
-        file=file,
-        line=_line(document, keys),
-        keys=keys,
-        lines=document.lines,
-        group=version.rpartition("/")[0],
-        kind=kind,
-        namespace=namespace,
-        name=name,
-        once=once,
-        resource=_resource(where, urn, token, name or within, body),
-    )
+    line, group, resource = _line(document, keys), version.rpartition("/")[0], _resource(where, urn, token, name or within, body)
+    yield Manifest(file, line, keys, document.lines, group, kind, namespace, name, once, resource)
 
 
 def _is_object(where: str, body: Mapping[str, Any]) -> bool:
     """Whether a document is an object. Raises InputError for an incomplete object."""
     missing = [key for key in ("apiVersion", "kind") if body.get(key) is None]
-    if not missing:
-        return True
     # A document with the body of an object, and only one of apiVersion and kind, was meant as an object.
     if len(missing) == 1 and ("metadata" in body or "spec" in body):
         raise InputError(f"{where}: an object has apiVersion and kind; {missing[0]} is not set; add it")
-    return False
+    return not missing
 
 
 def _named(where: str, body: Mapping[str, Any]) -> tuple[str, str]:
-    words = []
     for key, form, rule in (("apiVersion", _VERSION, "v1 or group/version"), ("kind", _KIND, "one word, such as Deployment")):
         if not isinstance(value := body[key], str) or not form.fullmatch(value):
             advice = " (a template: check the output of `helm template`)" if isinstance(value, str) and "{{" in value else ""
             raise InputError(f"{where}: {key} must be {rule}; got {quoted(value)}{advice}; correct it")
-        words.append(value)
-    version, kind = words
-    return version, kind
+    return body["apiVersion"], body["kind"]
 
 
 def _resource(where: str, urn: str, token: str, name: str, body: Mapping[str, Any]) -> Resource:
