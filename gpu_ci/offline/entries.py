@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from fleet.facts.nested import part
 from fleet.facts.places import Keys
 from fleet.loading.renames import first_names
 from fleet.loading.stackfile import StackConfig
@@ -41,14 +42,14 @@ def entries(config: StackConfig) -> Iterator[Entry]:
     """Every entry of a loaded stack file, a cluster before its entries. Placeholders of missing values are left out."""
     top = {key: value for key, value in config.objects.items() if key not in (_CLUSTERS, *config.placed)}
     yield Entry("stack", "", (), top)
-    clusters = _mapping(config.objects.get(_CLUSTERS))
+    clusters = part(config.objects, _CLUSTERS)
     for written, (name, cluster) in zip(clusters, first_names(clusters).items(), strict=True):
         path = (_CLUSTERS, written)
-        yield Entry("cluster", name, path, {key: value for key, value in _mapping(cluster).items() if key not in _KINDS})
+        yield Entry("cluster", name, path, {key: value for key, value in part(cluster).items() if key not in _KINDS})
         for key, kind in _KINDS.items():
-            inside = _mapping(_mapping(cluster).get(key)).items()
-            for inner_written, (inner, settings) in zip(_mapping(_mapping(clusters[written]).get(key)), inside, strict=True):
-                yield Entry(kind, f"{name}/{inner}", (*path, key, inner_written), _mapping(settings))
+            inside = part(cluster, key).items()
+            for inner_written, (inner, settings) in zip(part(clusters[written], key), inside, strict=True):
+                yield Entry(kind, f"{name}/{inner}", (*path, key, inner_written), part(settings))
 
 
 def owners(candidates: Iterable[Entry], names: Sequence[str]) -> tuple[Entry, ...]:
@@ -71,15 +72,11 @@ def _delivered(name: str) -> str:
     return f"{cluster}-{path.rpartition('.')[2]}" if tree else name
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def flat(value: object, path: str) -> Iterator[tuple[str, str]]:
     """Path and text of each value below a path. A list is one value."""
     if isinstance(value, Mapping) and value:
-        for key, part in value.items():
-            yield from flat(part, f"{path}.{key}" if path else str(key))
+        for key, inner in value.items():
+            yield from flat(inner, f"{path}.{key}" if path else str(key))
     elif path:
         yield path, plain(value)
 
@@ -87,9 +84,9 @@ def flat(value: object, path: str) -> Iterator[tuple[str, str]]:
 def plain(value: object, scalar: Callable[[object], str] = lambda value: "null" if value is None else str(value)) -> str:
     """A value on one line of YAML, without quotes; `scalar` writes texts, numbers and null."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {plain(part, scalar)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {plain(inner, scalar)}" for key, inner in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(plain(part, scalar) for part in value) + "]"
+        return "[" + ", ".join(plain(inner, scalar) for inner in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
     return scalar(value)

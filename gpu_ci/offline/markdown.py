@@ -1,10 +1,10 @@
 """Writes a plan as GitHub Markdown for a pull request comment or a job summary. The most important parts come first."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fleet.facts.pricing import Line, Money
-from fleet.facts.remark import CANNOT_WORK
+from fleet.facts.tables import beside
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.changes import Change, Edit, Pair, counts_line, headline
@@ -16,6 +16,7 @@ from gpu_ci.offline.words import Place
 
 _FEW = 5
 """Names that are listed one by one. Of more names the number is shown."""
+_TITLES: Mapping[str, str] = beside(__file__, "titles.toml")
 _MANY = 40
 """The most rows of a table and lines of a list; the plan on the terminal has all."""
 
@@ -66,14 +67,7 @@ def _verdict(plan: Plan, comparison: Comparison | None, strict: bool) -> str:
     stack = code(plan.config.stack)
     no_effect = ", the change has no effect" if comparison is not None and comparison.nothing else ""
     word, why = words.state(plan, strict)
-    titles = {
-        "ok": f"✅ {stack}: every proof holds{no_effect}",
-        "failed": f"❌ {stack}",
-        CANNOT_WORK: f"⛔ {stack}: cannot work",
-        "placed": f"❔ {stack}: the placement holds",
-        "up-refused": f"⛔ {stack}: `pulumi up` is refused",
-    }
-    return ": ".join(filter(None, (titles[word], why)))
+    return ": ".join(filter(None, (_TITLES[word].format(stack=stack, no_effect=no_effect), why)))
 
 
 def _money(plan: Plan, comparison: Comparison | None) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from fleet.facts import hardware
 from fleet.facts.errors import InputError, quoted
+from fleet.facts.nested import at
 from fleet.facts.tables import beside
 from fleet.facts.yaml_text import kubernetes_documents
 
@@ -162,12 +163,8 @@ def _talos(place: str, text: str, facts: Facts) -> None:
         documents = (document.value for document in kubernetes_documents(place, text))
     sums = Counter[str]()
     for document in documents:
-        match document:
-            case {"metadata": {"type": str(kind), **metadata}, "spec": dict(spec)}:
-                pass
-            case _:
-                continue
-        match kind.partition(".")[0], spec:
+        metadata, spec = at(document, "metadata"), at(document, "spec")
+        match str(at(metadata, "type")).partition(".")[0], spec:
             case "Processors", {"threadCount": int(threads)}:
                 sums["cpus"] += threads
             case "MemoryModules", {"sizeMiB": int(size)}:
@@ -176,7 +173,7 @@ def _talos(place: str, text: str, facts: Facts) -> None:
                 virtual = spec.get("bus_path") == "/virtual" or spec.get("readonly") or spec.get("cdrom")
                 if not virtual and spec.get("transport") != "usb":
                     facts.disks[str(metadata.get("id"))] = size // 2**20
-            case "SystemDisks", _:
+            case "SystemDisks", {}:
                 facts.put("system disk", str(spec.get("diskID")))
             case "PCIDevices", {"vendor_id": "0x10de", "class_id": "0x03"}:
                 name = re.search(r"\[(.+)\]", str(spec.get("product")))

@@ -35,10 +35,14 @@ def report(
     What fails and the result are at the top and again at the end, because a reader of a terminal or of a log sees the end first.
     `strict` as in `Plan.passes`; `verbose` lists the resources and every policy; `quiet` prints only what fails and the result.
     """
-    if quiet:
-        _failures(plan, console, strict, verbose)
-        _result(plan, console, strict)
-        return
+    if not quiet:
+        _whole(plan, console, strict, verbose, base)
+    _failures(plan, console, strict, verbose)
+    _result(plan, console, strict)
+
+
+def _whole(plan: Plan, console: Console, strict: bool, verbose: bool, base: Base | None) -> None:
+    """Print all but the last lines."""
     console.print(Text(f"gpu-ci plan of stack {plan.config.stack} on {plan.as_of}", style="bold"))
     _result(plan, console, strict)
     _failures(plan, console, strict, verbose)
@@ -59,8 +63,6 @@ def report(
         _heading(f"Policies: {words.states(plan.outcomes())}{listed}", console)
         _policies(plan, console, strict, verbose)
     console.print()
-    _failures(plan, console, strict, verbose)
-    _result(plan, console, strict)
 
 
 def _heading(text: str, console: Console) -> None:

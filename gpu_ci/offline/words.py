@@ -52,17 +52,13 @@ class Place(Record):
 def places(plan: Plan) -> Iterator[Place]:
     """The pools of the runner sets of a plan."""
     for placement in plan.placements:
-        yield Place(
-            name=f"{placement.cluster}/{placement.pods}" + (f", choice {placement.choice}" if placement.choice > 1 else ""),
-            asks=placement.asks,
-            pool=placement.host.name,
-            holds=tuple(holds(placement.host, placement.fits)),
-            runners=span(placement.runner.span.min, placement.runner.span.max),
-            held="-" if placement.error else str(placement.capacity),
-            hour="-" if placement.error else between(*runner_hour(placement, plan.fleet.clusters[placement.cluster].region)),
-            error=placement.error,
-            runs_on="" if placement.of_runners else ", ".join((placement.runner_set, *placement.runner.labels)),
-        )
+        host, region = placement.host, plan.fleet.clusters[placement.cluster].region
+        name = f"{placement.cluster}/{placement.pods}" + (f", choice {placement.choice}" if placement.choice > 1 else "")
+        runners = span(placement.runner.span.min, placement.runner.span.max)
+        placed = ("-", "-") if placement.error else (str(placement.capacity), between(*runner_hour(placement, region)))
+        runs_on = "" if placement.of_runners else ", ".join((placement.runner_set, *placement.runner.labels))
+        where = (name, placement.asks, host.name, tuple(holds(host, placement.fits)), runners)
+        yield Place(*where, *placed, placement.error, runs_on)
 
 
 def between(low: Money, high: Money, written: Callable[[Money], str] = str) -> str:

@@ -1,24 +1,18 @@
 """`gpu-ci add`: one more pool, runner class, region or cluster in a stack."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from fleet.facts.day import day_of
-from gpu_ci.app import WRITE, Cluster, Gpu, Program, Stack, Text, app
+from fleet.facts.tables import beside
+from gpu_ci.app import WRITE, Cluster, Program, Stack, Text, app
 from gpu_ci.offline.agree import Edit, growing
 from gpu_ci.offline.grow.additions import PROVIDERS, Pools, Sizes, add_class, add_cluster, add_pool, add_region, words
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import Answers
 from gpu_ci.offline.init.files import USUAL
-from gpu_ci.offline.init.questions import JobKinds, Provider, Questions, Region
+from gpu_ci.offline.init.questions import Questions, Wanted
 
-group = Program(
-    no_args_is_help=True,
-    help="""\
-Add a pool, class, region or cluster to a stack file.
-
-It shows the change, the price and what happens to running jobs. It asks on a terminal, and writes nothing unless the plan
-passes.""",
-)
+group = Program(no_args_is_help=True, help=beside(__file__, "help.toml")["add"])
 app.add_typer(group, name="add", rich_help_panel=WRITE)
 
 
@@ -56,20 +50,10 @@ def region(stack: Stack, region: str, cluster: Cluster = None, name: Text = None
 
 
 @group.command()
-def cluster(
-    stack: Stack,
-    name: str,
-    provider: Provider = None,
-    region: Region = None,
-    gpu: Gpu = None,
-    jobs: JobKinds = None,
-    most: int | None = None,
-    *,
-    edit: Edit,
-) -> None:
+def cluster(stack: Stack, name: str, wanted: Wanted, most: int | None = None, *, edit: Edit) -> None:
     """Add a cluster of any cloud, as `init` writes it."""
     with growing(stack, edit) as grown:
-        asked = Questions({"provider": provider, "region": region, "gpu": gpu, "jobs": jobs})
+        asked = Questions(asdict(wanted))
         cloud = asked.choice("provider", "Where do the jobs run?", PROVIDERS)
         asked.require()
         place = asked.choice("region", "Which region?", ask.regions(cloud))

@@ -3,6 +3,7 @@
 import math
 import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from fleet.facts.day import day_of
@@ -14,12 +15,12 @@ from fleet.prove.bill import runner_hour
 from fleet.settings.budget import MONTH
 from fleet.settings.machines import OwnMachine
 from fleet.settings.runner import PodRunner
-from gpu_ci.app import WRITE, Gpu, Text, Texts, app, console
+from gpu_ci.app import WRITE, Text, Texts, app, console
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import PROVIDERS, Answers
 from gpu_ci.offline.init.files import New, prepared, require_free, write
 from gpu_ci.offline.init.parts import Found
-from gpu_ci.offline.init.questions import JobKinds, Provider, Questions, Region
+from gpu_ci.offline.init.questions import Questions, Wanted
 from gpu_ci.offline.plan import Plan
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.words import hourly
@@ -29,12 +30,9 @@ from policies.rules.rule import STACK_KINDS
 @app.command(rich_help_panel=WRITE)
 def init(
     stack: str,
-    provider: Provider = None,
-    region: Region = None,
-    gpu: Gpu = None,
+    wanted: Wanted,
     budget: Text = None,
     organization: Text = None,
-    jobs: JobKinds = None,
     kind: str = "staging",
     machines: Texts = None,
     from_context: Text = None,
@@ -55,10 +53,11 @@ def init(
         from gpu_ci.offline.init.imported import Imported  # noqa: PLC0415 - only this option reads other fleets
 
         other = Imported(from_path)
-        provider, region, gpu = provider or "eks", region or other.region or None, gpu or other.gpu
-        organization, jobs = organization or other.organization or None, jobs or "tests"
-    flags = {"provider": provider, "region": region, "gpu": gpu, "budget": budget}
-    flags |= {"organization": organization, "jobs": jobs, "kind": kind}
+        region, organization = wanted.region or other.region or None, organization or other.organization or None
+        wanted = Wanted(
+            provider=wanted.provider or "eks", region=region, gpu=wanted.gpu or other.gpu, jobs=wanted.jobs or "tests"
+        )
+    flags = asdict(wanted) | {"budget": budget, "organization": organization, "kind": kind}
     given = _answers(stack, found, flags, machines or [])
     with Progress() as progress:
         progress("planning the fleet")

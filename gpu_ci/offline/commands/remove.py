@@ -2,17 +2,12 @@
 
 from typer import Context
 
+from fleet.facts.tables import beside
 from gpu_ci.app import WRITE, Cluster, Program, Stack, app
 from gpu_ci.offline.agree import Edit, growing
 from gpu_ci.offline.grow.removals import KINDS, remove_entry
 
-group = Program(
-    no_args_is_help=True,
-    help="""\
-Remove a pool, class, region or cluster from a stack file.
-
-It shows the change, the price and which running jobs end. It asks on a terminal, and writes nothing unless the plan passes.""",
-)
+group = Program(no_args_is_help=True, help=beside(__file__, "help.toml")["remove"])
 app.add_typer(group, name="remove", rich_help_panel=WRITE)
 
 

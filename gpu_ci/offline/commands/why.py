@@ -100,11 +100,8 @@ def _since(reason: Reason) -> str:
 
 
 def _json(run: Run, answers: list[Reason]) -> dict[str, Any]:
-    jobs = [
-        fields_of(reason, "name=job.name", "labels=job.labels", "status=job.status", "cause", "text", "ask", "commands")
-        | {"since": reason.job.created_at.isoformat()}
-        for reason in answers
-    ]
+    names = ("name=job.name", "labels=job.labels", "status=job.status", "cause", "text", "ask", "commands")
+    jobs = [fields_of(reason, *names) | {"since": reason.job.created_at.isoformat()} for reason in answers]
     return {**fields_of(run, "run=id", "status", "conclusion"), "waiting": jobs}
 
 

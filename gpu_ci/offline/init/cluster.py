@@ -34,9 +34,9 @@ _IMAGES: dict[str, str] = _NODES["images"]
 def read(context: str) -> Found:
     """The cluster of a kubeconfig context. Raises InputError if it cannot be read."""
     try:
-        cluster = connect(context=context)
-        server = cluster.version()
-        nodes, deployments, daemonsets = (cluster.list(kind, {}) for kind in _KINDS)
+        api = connect(context=context)
+        server = api.version()
+        nodes, deployments, daemonsets = (api.list(kind, {}) for kind in _KINDS)
     except SubmitError as error:
         raise InputError(f"--from-context: {error}") from None
     installed, controller = _installed(deployments, daemonsets)
@@ -47,17 +47,11 @@ def read(context: str) -> Found:
         # Its images run a device plugin of their own.
         installed = tuple(sorted({*installed, "device-plugin"}))
     clouds = (re.split(r"[:.]", text(node, "spec", "providerID"))[0] for node in nodes)
-    return Found(
-        context=context,
-        provider=next((_CLOUDS[cloud] for cloud in clouds if cloud in _CLOUDS), ""),
-        cluster=next((found for each in labels if (found := text(each, "alpha.eksctl.io/cluster-name"))), ""),
-        version=f"{text(server, 'major')}.{text(server, 'minor').rstrip('+')}",
-        region=region,
-        zones=tuple(sorted({text(each, _ZONE) for each in labels} - {""})),
-        installed=installed,
-        controller=controller,
-        groups=groups,
-    )
+    provider = next((_CLOUDS[cloud] for cloud in clouds if cloud in _CLOUDS), "")
+    cluster = next((found for each in labels if (found := text(each, "alpha.eksctl.io/cluster-name"))), "")
+    version = f"{text(server, 'major')}.{text(server, 'minor').rstrip('+')}"
+    zones = tuple(sorted({text(each, _ZONE) for each in labels} - {""}))
+    return Found(context, provider, cluster, version, region, zones, installed, controller, groups)
 
 
 def _labels(node: Object) -> Mapping[str, str]:
@@ -98,17 +92,10 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
         closest = not operator and (NODE_IMAGES[image].advertises or not NODE_IMAGES[image].driver)
         labels = _labels(nodes_alike[0])
         sold = {text(labels, "eks.amazonaws.com/capacityType"), text(labels, "karpenter.sh/capacity-type")}
-        yield Group(
-            name=base if repeats[base] == 1 else f"{base}-{repeats[base]}",
-            machine=machine,
-            count=len(nodes_alike),
-            capacity=SPOT if sold & {"SPOT", "spot"} else ON_DEMAND,
-            image="al2023-nvidia" if closest else image,
-            selector=selector,
-            taints=tuple(sorted(taints)),
-            region=region,
-            system=system if closest else "",
-        )
+        label = base if repeats[base] == 1 else f"{base}-{repeats[base]}"
+        capacity = SPOT if sold & {"SPOT", "spot"} else ON_DEMAND
+        image, system = ("al2023-nvidia", system) if closest else (image, "")
+        yield Group(label, machine, len(nodes_alike), capacity, image, selector, tuple(sorted(taints)), region, system)
 
 
 def _installed(deployments: list[Object], daemonsets: list[Object]) -> tuple[tuple[str, ...], tuple[str, str] | None]:

@@ -9,7 +9,8 @@ import typer
 from rich.prompt import Confirm, Prompt
 
 from fleet.facts.errors import InputError
-from gpu_ci.app import console
+from fleet.facts.record import Record
+from gpu_ci.app import Gpu, console
 from gpu_ci.offline.init.answers import JOBS, PROVIDERS, one_of
 
 _Read = TypeVar("_Read")
@@ -17,6 +18,15 @@ Provider = Annotated[str | None, typer.Option("--provider", help=f"One of: {', '
 Region = Annotated[str | None, typer.Option("--region", help="Region of the cloud, such as us-west-2 or us-ashburn-1.")]
 JobKinds = Annotated[str | None, typer.Option("--jobs", help=f"With commas between: {', '.join(JOBS)}.")]
 """Options of all commands that write a cluster."""
+
+
+class Wanted(Record, kw_only=True):
+    """The options of a new cluster. None: a person answers on the terminal."""
+
+    provider: Provider = None
+    region: Region = None
+    gpu: Gpu = None
+    jobs: JobKinds = None
 
 
 def on_terminal() -> bool:

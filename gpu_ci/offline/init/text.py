@@ -31,17 +31,11 @@ def text(answers: Answers, found: Found | None, most: int, monthly: int, sets: S
     in_cloud = bool(regions(answers.provider))
     title = " ".join(filter(None, (answers.gpu, "GPU runners", here.where, f"in {answers.region}" * in_cloud)))
     # A short name: usw2 for us-west-2, sjc for us-sanjose-1, home for own machines, or the context's.
-    name = found.name if here.reads and found is not None else here.cluster_name(answers.region)
-    lines = _filled(
-        "stack",
-        title=title,
-        stack=answers.stack,
-        last="`make render` writes what ArgoCD reads" if here.owns else f"`pulumi up -s {answers.stack}` builds it",
-        organization=answers.organization,
-        tags=_filled("tags", stack=answers.stack) if in_cloud else (),
-        name=scalar(name),
-        cluster=cluster_lines(answers, found, most, monthly, sets),
-    )
+    name = scalar(found.name if here.reads and found is not None else here.cluster_name(answers.region))
+    last = "`make render` writes what ArgoCD reads" if here.owns else f"`pulumi up -s {answers.stack}` builds it"
+    tags = _filled("tags", stack=answers.stack) if in_cloud else ()
+    stack, url, cluster = answers.stack, answers.organization, cluster_lines(answers, found, most, monthly, sets)
+    lines = _filled("stack", title=title, stack=stack, last=last, organization=url, tags=tags, name=name, cluster=cluster)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -106,16 +100,9 @@ def _below(key: str, parts: Iterable[Part | Group]) -> list[str]:
 def _machines(answers: Answers, zones: str, most: int) -> Iterator[str]:
     if (shape := small(answers)[0]).bare_metal:
         raise InputError(f"--jobs: containers needs a VM shape, and the cloud has none with {answers.gpu}; choose another --gpu")
-    return _filled(
-        "vm",
-        answers.starter.templates,
-        name=f"vm-{slug(answers.gpu)}",
-        shape=shape.name,
-        region=answers.region,
-        driver=answers.starter.driver,
-        zones=zones,
-        most=str(max(min(most, 4), 1)),
-    )
+    values = {"name": f"vm-{slug(answers.gpu)}", "shape": shape.name, "region": answers.region, "zones": zones}
+    values |= {"driver": answers.starter.driver, "most": str(max(min(most, 4), 1))}
+    return _filled("vm", answers.starter.templates, **values)
 
 
 def _owned(answers: Answers) -> dict[str, str | Iterable[str]]:

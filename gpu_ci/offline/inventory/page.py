@@ -84,10 +84,8 @@ class User(Record):
 def users(fleet: Fleet, cluster: str) -> Iterator[User]:
     """All users of a cluster, in the order of the settings. Raises JobError for a job that fits in no pool."""
     settings: Cluster = fleet.clusters[cluster]
-    yield from _runner_sets(fleet, settings, set_charts(fleet, cluster))
-    yield from _workloads(settings)
-    yield from _placeholders(settings)
-    yield from _jobs(fleet, cluster)
+    sets = _runner_sets(fleet, settings, set_charts(fleet, cluster))
+    yield from (*sets, *_workloads(settings), *_placeholders(settings), *_jobs(fleet, cluster))
 
 
 def set_charts(fleet: Fleet, cluster: str) -> dict[str, Chart]:

@@ -42,9 +42,14 @@ class Finding(NamedTuple):
     line: int
 
     @property
+    def file(self) -> str:
+        """The manifest's file; "" for a verdict on all manifests together."""
+        return self.manifest.file if self.manifest is not None else ""
+
+    @property
     def place(self) -> str:
         """File and line; "" for a verdict on all manifests together."""
-        return f"{self.manifest.file}:{self.line}" if self.manifest is not None else ""
+        return f"{self.file}:{self.line}" if self.manifest is not None else ""
 
     @property
     def label(self) -> str:

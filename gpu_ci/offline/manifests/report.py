@@ -13,7 +13,6 @@ from gpu_ci.offline.jsontext import fields_of
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.layout import show_line, show_table
 from gpu_ci.offline.manifests.check import Check, Finding, Unjudged
-from gpu_ci.offline.manifests.tree import Manifest
 from gpu_ci.offline.notes import Annotation
 from gpu_ci.offline.words import counted, said, states, verdict_line
 
@@ -74,7 +73,7 @@ def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:
     annotations = []
     for finding in check.findings:
         if (fails := finding.verdict in blocked) or finding.verdict.kind == "violation":
-            file = shown_from(Path.cwd(), Path(finding.manifest.file)) if finding.manifest is not None else ""
+            file = shown_from(Path.cwd(), Path(finding.file)) if finding.file else ""
             message = f"{finding.label}: {finding.verdict.message}"
             level = "error" if fails else "warning"
             annotations.append(Annotation(level, finding.verdict.rule, message, file, finding.line or None))
@@ -99,6 +98,10 @@ def _counts(check: Check) -> dict[str, int]:
     } | unsure
 
 
+_OBJECT = ("file", "line", "urn=resource.urn", "type=resource.type", "kind", "namespace", "name")
+_NOT_JUDGED = ("type=first.resource.type", "count", "file=first.file", "line=first.line", "works")
+
+
 def to_json(check: Check, strict: bool = False) -> dict[str, Any]:
     """The check as plain data. Of each manifest it has the name and the place only."""
     return {
@@ -107,24 +110,10 @@ def to_json(check: Check, strict: bool = False) -> dict[str, Any]:
         "policyConfig": check.policy_config,
         "passes": check.passes(strict),
         "counts": _counts(check),
-        "objects": [
-            _place(manifest) | fields_of(manifest.resource, "urn", "type") | fields_of(manifest, "kind", "namespace", "name")
-            for manifest in check.tree.manifests
-        ],
-        "verdicts": [
-            {"file": finding.manifest.file if finding.manifest is not None else "", "line": finding.line}
-            | verdict_json(finding.verdict)
-            for finding in check.findings
-        ],
+        "objects": [fields_of(manifest, *_OBJECT) for manifest in check.tree.manifests],
+        "verdicts": [fields_of(finding, "file", "line") | verdict_json(finding.verdict) for finding in check.findings],
         "policies": [outcome_json(outcome) for outcome in check.outcomes],
-        "notJudged": [
-            {"type": kind.first.resource.type, "count": kind.count} | _place(kind.first) | {"works": kind.works}
-            for kind in check.unjudged
-        ],
+        "notJudged": [fields_of(kind, *_NOT_JUDGED) for kind in check.unjudged],
         "remarks": list(check.remarks),
         "passedOver": list(check.tree.passed_over),
     }
-
-
-def _place(manifest: Manifest) -> dict[str, Any]:
-    return fields_of(manifest, "file", "line")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from fleet.facts.errors import instead
 from fleet.facts.lifecycle import RUNNER_REPOSITORY, of_image
+from fleet.facts.tables import beside
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.prove.placement import Placement, place
 from fleet.prove.remarks import PAGE
@@ -24,13 +25,7 @@ NO_RUNNER, UNDETERMINABLE = "not a matter of runners", "undeterminable"
 STUCK = (NO_LABEL, REFUSED)
 """Causes that do not end without a change."""
 _GITHUB = "GitHub (githubstatus.com)"
-_STATES = {
-    # github.blog/changelog, 2022-11-21, Webhook enhancements for environment protection rules.
-    "waiting": ("a protection rule of its environment holds it back", "a reviewer of the environment"),
-    # github.blog/changelog, 2021-04-19, Limit workflow run or job concurrency.
-    "pending": ("another run holds its concurrency group", "the person who started the other run"),
-    "requested": ("GitHub has not queued it yet", _GITHUB),
-}
+_STATES: Mapping[str, tuple[str, str]] = beside(__file__, "states.toml")
 
 
 class Reason(NamedTuple):
