@@ -123,9 +123,7 @@ class Change(NamedTuple):
 
 def counts(changes: Iterable[Change]) -> dict[str, int]:
     """How many resources each class has, the most harmful class first; entries, for the class without an effect."""
-    numbers = Counter[str]()
-    for change in changes:
-        numbers[change.effect] += len(change.urns) or 1
+    numbers = Counter(change.effect for change in changes for _ in change.urns or ("",))
     return {effect: numbers[effect] for effect in CLASSES if numbers[effect]}
 
 
@@ -177,8 +175,7 @@ class Classified:
             elif resource.custom or resource.type in _CONTROL_PLANES:
                 quiet.setdefault((effect, self._cause(owner, resource.name), cluster), []).append(resource)
         changes = [self._change(*key, resources) for key, resources in groups.items()]
-        for (effect, edit, cluster), resources in quiet.items():
-            changes.append(self._quiet(effect, edit, cluster, [resource.urn for resource in resources]))
+        changes += [self._quiet(*key, [resource.urn for resource in resources]) for key, resources in quiet.items()]
         causing = {change.edit for change in changes}
         idle = (edit for edit in self.edits if edit not in causing)
         changes += [self._quiet(NO_EFFECT, edit, _cluster((edit.kind, edit.name)), []) for edit in idle]

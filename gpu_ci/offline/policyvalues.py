@@ -27,10 +27,8 @@ from policies.rules.read import gpus
 
 HEADROOM = 25
 """Percent."""
-CEILINGS = {
-    **dict.fromkeys(("maxPerWorkload", "maxGpusPerPool", "maxGpusPerMachineSet", "maxGpus", "worstUsdPerHour"), 1.0),
-    "idleUsdPerHour": 0.1,
-}
+CEILINGS = dict.fromkeys(("maxPerWorkload", "maxGpusPerPool", "maxGpusPerMachineSet", "maxGpus", "worstUsdPerHour"), 1.0)
+CEILINGS["idleUsdPerHour"] = 0.1
 """The values with headroom, and the step to which each is rounded up."""
 _OF_FLEET = ("maxGpus", "worstUsdPerHour", "idleUsdPerHour")
 """Ceilings that a new stack has also where its fleet needs less than the default."""

@@ -1,13 +1,12 @@
 """The pools and runner sets of a new stack from a foreign fleet, as `gpu-ci audit` reads it."""
 
 import re
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 from fleet.facts import hardware
 from fleet.facts.errors import InputError
-from fleet.facts.hardware import ON_DEMAND, SPOT, Machine
+from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, spread
 from fleet.prove.pod import Pod
 from gpu_ci.audit.homes import homes
@@ -61,7 +60,10 @@ class Imported:
         machines = [each for each in map(hardware.find, types) if each is not None and each.gpus and each.cloud == "aws"]
         if not machines:
             return ()
-        own, alike, nodes = self._name(name), tuple(_alike(machines)), most or _MOST_NODES
+        # One spot pool may have machines with as many GPUs of a kind, and of a similar size.
+        kind = (machines[0].gpu, machines[0].gpus)
+        alike = tuple(one for one in machines if (one.gpu, one.gpus) == kind and spread(machines[0], one) <= MAX_SPREAD)
+        own, nodes = self._name(name), most or _MOST_NODES
         if SPOT in capacities and len(alike) >= MIN_TYPES and nodes > 1:
             return Part(f"{own}-spot", alike[:MIN_TYPES], SPOT, "burst", nodes), fallback(own, alike)
         return (Part(own, alike[:1], ON_DEMAND, "release", nodes),)
@@ -73,12 +75,3 @@ class Imported:
         name = next(name for number in count(1) if (name := stem if number == 1 else f"{stem}-{number}") not in self._names)
         self._names.add(name)
         return name
-
-
-def _alike(machines: list[Machine]) -> Iterator[Machine]:
-    """The first machine, and those with as many GPUs of its kind and a similar size, as one spot pool may have."""
-    first = machines[0]
-    yield first
-    for each in machines[1:]:
-        if (each.gpu, each.gpus) == (first.gpu, first.gpus) and spread(first, each) <= MAX_SPREAD:
-            yield each

@@ -20,7 +20,7 @@ JobKinds = Annotated[str | None, typer.Option("--jobs", help=f"With commas betwe
 """Options of all commands that write a cluster."""
 
 
-class Wanted(Record, kw_only=True):
+class Wanted(Record):
     """The options of a new cluster. None: a person answers on the terminal."""
 
     provider: Provider = None

@@ -88,14 +88,9 @@ def _unread(kind: Unjudged) -> str:
 def _counts(check: Check) -> dict[str, int]:
     kinds = Counter((verdict.kind, verdict.level) for verdict in check.verdicts)
     unsure = {kind: kinds[kind, "mandatory"] + kinds[kind, "advisory"] for kind in ("undeterminable", "excepted")}
-    return {
-        "files": check.tree.files,
-        "documents": check.tree.documents,
-        "objects": len(check.tree.manifests),
-        "policies": sum(bool(outcome.judged) for outcome in check.outcomes),
-        "broken": kinds["violation", "mandatory"],
-        "advisory": kinds["violation", "advisory"],
-    } | unsure
+    broken = {"broken": kinds["violation", "mandatory"], "advisory": kinds["violation", "advisory"]}
+    read = {"objects": len(check.tree.manifests), "policies": sum(bool(outcome.judged) for outcome in check.outcomes)}
+    return fields_of(check.tree, "files", "documents") | read | broken | unsure
 
 
 _OBJECT = ("file", "line", "urn=resource.urn", "type=resource.type", "kind", "namespace", "name")
