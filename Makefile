@@ -103,9 +103,9 @@ drills: .venv/doctor ## Run every fault in the world of a stack, one after anoth
 docs: .venv/run ## Write policies/config/*.json, package/schema.json, schema/stack.schema.json and the generated pages of docs/
 	@$(BIN)/gpu-ci policy-config > /dev/null
 	@$(BIN)/gpu-ci policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
-	@$(BIN)/python -m tests.package.reference
+	@$(BIN)/python -m package.reference
 	@$(BIN)/gpu-ci schema > schema/.stack.json && mv schema/.stack.json schema/stack.schema.json
-	@$(BIN)/python -m tests.docs.settings_page
+	@$(BIN)/gpu-ci settings --out docs
 	@for file in Pulumi.*.yaml; do \
 	  stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
 	  $(BIN)/gpu-ci inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
@@ -151,15 +151,15 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, wo
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(if $(wildcard .mypy_cache),,--cache-dir=/dev/null)
 	$(BIN)/yamllint --strict -c .ci/yamllint.yaml *.yaml package/*.yaml package/*/*.yaml policies deployments bootstrap examples .github
-	$(BIN)/python tests/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs $(CODE)
+	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs $(CODE)
 	$(BIN)/shellcheck .ci/run .ci/plans deployments/take-role.sh components/oci/node.sh fleet/providers/oke/machine/bootstrap.sh fleet/providers/eks/recipe/*.sh .github/actions/*/*.sh .github/scripts/*.sh
 	$(BIN)/shellcheck --shell=bash components/oci/local-disks.sh
 	$(BIN)/shellcheck --shell=sh gpu_ci/world/enter.sh
-	$(BIN)/python tests/size.py
+	$(BIN)/python .ci/size.py
 	$(BIN)/zizmor --offline --quiet --persona auditor action.yml .github/workflows .github/actions
 
 size: .venv/dev ## Count the lines of code outside tests, by folder
-	@$(BIN)/python tests/size.py
+	@$(BIN)/python .ci/size.py
 
 site: .venv/dev ## Build the documentation site into build/site: [ARGS=URL of the repository]
 	$(BIN)/python .ci/pages.py $(ARGS)

@@ -68,7 +68,7 @@ class Answers:
     def _python(self, words: tuple[str, ...]) -> tuple[list[str], str]:
         if words[0].endswith(".py"):
             return ([] if (ROOT / words[0]).is_file() else [f"no file {words[0]}"]), ""
-        if words[0] == "-m" and words[1] in ("tests.package.reference", "tests.docs.settings_page", "pytest", "http.server"):
+        if words[0] == "-m" and words[1] in ("package.reference", "pytest", "http.server"):
             return [*self._missing_files(words)], ""
         return [f"module {words[1]}"], ""
 

@@ -19,8 +19,8 @@ from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import read_yaml
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.settings.model import Model
+from gpu_ci.offline.settings.page import pages
 from gpu_ci.offline.settings.schema import FIRST, Text, config_of, schema_text, stack_files, stack_schema, text_of
-from tests.docs.settings_page import pages
 from tests.fleet import broken_stacks
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from package.provider import LANGUAGES, NAME, VERSION
+from package.reference import SCHEMA
 from tests.engine.cli import ROOT, Cli, environment, link_environment
 from tests.engine.provider import Provider, attach, providers
 from tests.engine.served_package import served
-from tests.package.reference import SCHEMA
 from tests.package.wheel import unpacked
 
 pytestmark = pytest.mark.engine

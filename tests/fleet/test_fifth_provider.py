@@ -150,7 +150,7 @@ PLACES = {
     "gpu_ci/offline/report.py": "one line for each type of its resources",
     "gpu_ci/offline/effects.py": "which of its edits end jobs",
     "gpu_ci/offline/init/cluster.py": "the label of its node groups",
-    "tests/docs/settings_page.py": "its abbreviations",
+    "gpu_ci/offline/settings/page.py": "its abbreviations",
     "pyproject.toml": "its Pulumi SDK, and the SDK with which doctor asks it",
     "bootstrap/declare.py": "only if it has roles for a deployment: a program like this one",
     "bootstrap/rights.py": "only if it has roles for a deployment: a program like this one",

@@ -13,10 +13,10 @@ import yaml
 from pulumi.runtime import rpc
 
 from gpu_ci.offline import wire
+from package.reference import SCHEMA
 from tests.builders import ROOT
 from tests.package.arguments import APP, ARGUMENTS, WRONG
 from tests.package.plugin import UNKNOWN, Constructed, output, refusal, secret, urn_of
-from tests.package.reference import SCHEMA
 
 RESOURCES: Mapping[str, Any] = {
     token.rpartition(":")[2]: held for token, held in json.loads(SCHEMA.read_text())["resources"].items()

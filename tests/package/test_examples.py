@@ -17,10 +17,10 @@ from gpu_ci.offline.plan import blocked_of
 from gpu_ci.offline.record import record
 from gpu_ci.offline.recording import Recording
 from package.provider import LANGUAGES, NAME, VERSION, packaged
+from package.reference import SCHEMA
 from policies.rules import RULES
 from tests.builders import ROOT
 from tests.day import TIMELESS
-from tests.package.reference import SCHEMA
 
 FOLDER = ROOT / "examples" / "components"
 VALUES = {

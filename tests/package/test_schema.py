@@ -13,11 +13,10 @@ import pytest
 import yaml
 
 from components.component import PackagedComponent
-from package import provider
+from package import provider, reference
 from tests.builders import ROOT
 from tests.components.test_contract import TOKENS, component_classes
 from tests.docs.markdown import anchors, links
-from tests.package import reference
 from tests.package.plugin import started
 
 SCHEMA: Mapping[str, Any] = json.loads(reference.SCHEMA.read_text())

@@ -5,6 +5,7 @@ import sys
 
 import typer
 
+from fleet.facts.errors import reachable
 from fleet.jobs.stack import refusals
 from fleet.loading.config import read_stack
 from fleet.loading.home import ROOT
@@ -14,6 +15,7 @@ from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.pack import write_pack
 from gpu_ci.offline.policyconfig import write_policy_configs
 from gpu_ci.offline.policydocs import document as policies_page
+from gpu_ci.offline.settings.page import pages
 from gpu_ci.offline.settings.schema import schema_text
 from gpu_ci.offline.words import refusal
 
@@ -52,3 +54,12 @@ def policy_pack(out: Folder) -> None:
 def schema() -> None:
     """Print schema/stack.schema.json: the JSON Schema of stack files, for editors."""
     sys.stdout.write(schema_text())
+
+
+@app.command(rich_help_panel=DOCUMENT)
+def settings(out: Folder) -> None:
+    """Write settings.md, with the settings to begin with, and in settings/ the pages with every key of a stack file."""
+    with reachable(f"--out: {out} cannot be written", "name a folder that can"):
+        (out / "settings").mkdir(parents=True, exist_ok=True)
+        for page, text in pages().items():
+            (out / page).write_text(text, encoding="utf-8")

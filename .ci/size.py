@@ -1,4 +1,4 @@
-"""Counts the lines of code outside tests: `.venv/bin/python tests/size.py`. Exit status 1: more than pyproject.toml allows.
+"""Counts the lines of code outside tests: `.venv/bin/python .ci/size.py`. Exit status 1: more than pyproject.toml allows.
 
 A line counts if it has more than blanks, a comment or a part of a docstring.
 """

@@ -1,4 +1,4 @@
-"""Checks the prose of pages, comments, docstrings and messages with proselint: `python tests/prose.py PATH...`.
+"""Checks the prose of pages, comments, docstrings and messages with proselint: `python .ci/prose.py PATH...`.
 
 prose.toml has the project's own rules and selects those of proselint. Each finding is one line: `file:line: words; write: …`.
 The exit status is 1 if there is a finding. In a folder it reads every *.md and *.py file and the tables of

@@ -1,4 +1,4 @@
-"""Writes package/schema.json and the reference in docs/components.md from the components: `python -m tests.package.reference`."""
+"""Writes package/schema.json and the reference in docs/components.md from the components: `python -m package.reference`."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 
 from package.provider import NAME, PackageProvider
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "package" / "schema.json"
 PAGE = ROOT / "docs" / "components.md"
 _BLOCK = re.compile(r"(<!-- reference -->\n).*?(<!-- /reference -->)", re.DOTALL)

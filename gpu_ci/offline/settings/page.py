@@ -1,7 +1,5 @@
 """docs/settings.md and docs/settings/: the schema of a stack file as tables, in the order in which a user meets the settings.
 
-`python -m tests.docs.settings_page` writes them.
-
 docs/settings.md has the first settings of a stack on the first provider of the registry. docs/settings/ has every key: a page
 for each provider with its own keys, and a page for each subject.
 """
@@ -18,7 +16,6 @@ from fleet.providers.registry import PROVIDERS
 from fleet.settings.model import Model
 from gpu_ci.offline.settings.schema import FIRST, Text, class_of, stack_schema
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 _ORDER = ("config", "gpu-ci:github", "gpu-ci:clusters", "pools", "runners", "system", "endpoint", "network", "existing")
 """Keys whose sections come before those of other keys."""
 _SUBJECTS = {
@@ -102,7 +99,7 @@ class _Reference:
         links[_VALUES] = ["the kinds of values, and what each allows"]
         shown = {page: (*of[:_FEW], *[f"{len(of) - _FEW} more"] * (len(of) > _FEW)) for page, of in links.items()}
         table = _table(("page", "sections"), ((f"[{_title(page)}]({page})", ", ".join(of)) for page, of in shown.items()))
-        around = Path(__file__).with_name("settings_head.md").read_text(encoding="utf-8")
+        around = (Path(__file__).parent.parent / "settings_head.md").read_text(encoding="utf-8")
         return around.replace("$head", _HEAD).replace("$settings", "\n" + "\n\n".join([*parts, "## All settings", table]) + "\n")
 
     def _first_models(self, name: str) -> Iterator[str]:
@@ -300,9 +297,3 @@ def _linked(text: str) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").strip()
-
-
-if __name__ == "__main__":
-    (DOCS / "settings").mkdir(parents=True, exist_ok=True)
-    for page, text in pages().items():
-        (DOCS / page).write_text(text, encoding="utf-8")
