@@ -14,6 +14,11 @@ _LONGEST = 160
 """Characters of a type in a message. A cut one could not be copied into the config."""
 
 
+def _every(_: str) -> bool:
+    """Every type of resource, those of components and providers included."""
+    return True
+
+
 def _check(args: Args, later: Later) -> Faults:
     own = [text(walk(item, "type")) for _, item in entries(args.config, "types", later)]
     if args.type not in KNOWN and args.type not in own:
@@ -21,4 +26,4 @@ def _check(args: Args, later: Later) -> Faults:
         yield said("unknown_type", token=token, entry=entry("types", token))
 
 
-RULE = Rule(**facts(__name__), types=frozenset(), others=lambda _: True, check=_check, partly=True, in_manifests=NOTHING)
+RULE = Rule(**facts(__name__), types=frozenset(), others=_every, check=_check, partly=True, in_manifests=NOTHING)
