@@ -184,7 +184,7 @@ class _Pool:
     """The rest of each node by its number, when each got empty, the jobs that wait, and the events to come."""
 
     def __init__(self, node: Node, least: int, most: int, choose: Policy) -> None:
-        self.node, self.least, self.most, self.choose, self.now, self.order = node, least, most, choose, 0.0, count()
+        self.node, self.least, self.most, self.choose, self.moment, self.order = node, least, most, choose, 0.0, count()
         self.new = node.empty()
         self.free = {next(self.order): self.new for _ in range(least)}
         self.emptied: dict[int, float] = {}
@@ -201,8 +201,8 @@ class _Pool:
         nodes = useful = stranded = 0.0
         begin, peak = times[len(times) // 10], 0
         while self.events:
-            before, (self.now, _, do) = self.now, heappop(self.events)
-            hours = max(0, min(self.now, at) - max(before, begin)) / 3600
+            before, (self.moment, _, do) = self.moment, heappop(self.events)
+            hours = max(0, min(self.moment, at) - max(before, begin)) / 3600
             nodes += hours * len(self.free)
             useful += hours * sum(self.node.gpus - sum(rest.gpus) / _WHOLE for rest in self.free.values())
             stranded += hours * sum(map(lost, self.free.values())) / _WHOLE
@@ -226,8 +226,8 @@ class _Pool:
                 continue
             _, at, self.free[room[1]] = room
             self.emptied.pop(at, None)
-            self.waits[job.name].append(self.now - came)
-            self._later(self.now + seconds, partial(self._end, at, job))
+            self.waits[job.name].append(self.moment - came)
+            self._later(self.moment + seconds, partial(self._end, at, job))
 
     def _room(self, job: Job) -> tuple[float, int, Rest] | None:
         """Score and number of the best node, maybe a new one, and what is free there then. None if no node has room.
@@ -245,8 +245,8 @@ class _Pool:
         gpus = rest.gpus[job.gpus :] + (_WHOLE,) * job.gpus
         self.free[at] = Rest(rest.cpu + job.cpu, rest.memory + job.memory, gpus, rest.kind)
         if self.free[at] == self.new:
-            self.emptied[at] = self.now
-            self._later(self.now + _IDLE, partial(self._leave, at, self.now))
+            self.emptied[at] = self.moment
+            self._later(self.moment + _IDLE, partial(self._leave, at, self.moment))
 
     def _leave(self, at: int, since: float) -> None:
         if self.emptied.get(at) == since and len(self.free) > self.least:

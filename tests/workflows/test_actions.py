@@ -115,7 +115,8 @@ def test_every_file_that_a_step_runs_is_there_and_may_be_run(name):
         assert path.is_file()
         assert path.suffix in (".py", ".txt") or path.stat().st_mode & 0o111, f"{file} is called and is not a program"
     own = {path.name for path in (ACTIONS / name).iterdir()} - {"action.yml", "__pycache__"}
-    read = {found for path in (ACTIONS / name).glob("*.sh") for found in re.findall(r"\$HERE/([\w.-]+)", path.read_text())}
+    texts = [path.read_text() for path in (ACTIONS / name).iterdir() if path.suffix in (".sh", ".py")]
+    read = {found for text in texts for found in re.findall(r"(?:\$HERE/|with_name\(\")([\w.-]+)", text)}
     assert own == called | read | {file.replace(".txt", ".in") for file in called if file.endswith(".txt")}, "each file has a use"
 
 

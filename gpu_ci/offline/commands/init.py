@@ -54,7 +54,7 @@ def init(
 
         other = Imported(from_path)
         region, organization = wanted.region or other.region or None, organization or other.organization or None
-        wanted = Wanted(wanted.provider or "eks", region, wanted.gpu or other.gpu, wanted.jobs or "tests")
+        wanted = Wanted(wanted.provider or other.provider, region, wanted.gpu or other.gpu, wanted.jobs or "tests")
     flags = asdict(wanted) | {"budget": budget, "organization": organization, "kind": kind}
     given = _answers(stack, found, flags, machines or [])
     with Progress() as progress:

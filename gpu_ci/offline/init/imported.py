@@ -21,6 +21,8 @@ _MOST_NODES = 4
 class Imported:
     """What a folder of a foreign fleet gives `init`. `left_out` has a line for each class that the new stack cannot have."""
 
+    provider = "eks"
+
     def __init__(self, path: Path) -> None:
         seen = audit(path)
         self.left_out: list[str] = []
