@@ -245,7 +245,7 @@ OPENINGS = {
     "components.git": "has the builder of clusters that Pulumi does not deploy",
     "components.kubernetes.stack": "is the builder of provider kubernetes, in the folder that all clusters share",
     "gpu_ci.offline.freshen.tasks": "renews rows of the clouds' tables in fleet/facts/data",
-    "gpu_ci.audit.homes": "proves the groups of other people's clouds, which no provider of ours has",
+    "gpu_ci.audit.homes": "proves the groups of other people's clouds, which none of our providers has",
     "bootstrap.declare": "makes the roles of an AWS account; those of another cloud would be another program",
     "bootstrap.rights": "computes what those roles may do",
 }

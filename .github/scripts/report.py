@@ -1,6 +1,6 @@
 """Posts a report of the root action as one comment at the pull request of the event, and updates it afterwards.
 
-`report.py FILE`: the file holds Markdown. GPU_CI_NAME tells the reports of one pull request apart. Reads the runner's
+`report.py FILE`: the file holds Markdown. GPU_CI_NAME distinguishes the reports of one pull request. Reads the runner's
 GITHUB_API_URL, GITHUB_EVENT_PATH, GITHUB_REPOSITORY and GITHUB_TOKEN. A comment that GitHub refuses is a warning and fails
 nothing: the token of a fork's pull request never writes, and the job's summary has the report.
 """

@@ -370,7 +370,7 @@ def _spread(pod: Pod, node: Node, nodes: Sequence[Node]) -> Iterator[Refusal]:
 
 
 def _counted(pod: Pod, node: Node, constraint: Mapping[str, Any]) -> bool:
-    """Whether a constraint counts a node: by the pod's own selectors unless told otherwise, by taints only if told."""
+    """Whether a constraint counts a node: by the pod's own selectors unless it says otherwise, by taints only if it says so."""
     tolerated = constraint.get("nodeTaintsPolicy") != "Honor" or not any(_taints(pod, node, ()))
     return tolerated and (constraint.get("nodeAffinityPolicy") == "Ignore" or not any(_labels(pod, node, ())))
 
@@ -557,7 +557,7 @@ def template(
     """What Cluster Autoscaler assumes of a node of an empty group of `provider`, a key of nodes.toml with a template.
 
     `node` is the real one. `capacity` is the machine's minus what DaemonSets request; its disk does not count. `labels` and
-    `taints` are those that the autoscaler is told: of a managed node group, or the initial node labels; empty for an Auto Scaling
+    `taints` are those that the autoscaler knows: of a managed node group, or the initial node labels; empty for an Auto Scaling
     group of one's own, of which only `tags` say them.
     """
     facts = toml("nodes.toml")["providers"][provider]["template"]

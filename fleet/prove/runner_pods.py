@@ -1,4 +1,4 @@
-"""What the pod of a runner of ours reserves."""
+"""What the pod of one of our runners reserves."""
 
 from fleet.charts.arc import runner_pod
 from fleet.charts.container_jobs import service_size

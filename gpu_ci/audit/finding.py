@@ -118,7 +118,7 @@ def _apply(draft: Draft, keys: Keys_, value: Any) -> None:
     elif isinstance(holder, dict) and isinstance(key, str):
         draft.add(parent, yaml_text({key: value}).splitlines())
     else:
-        # Nothing is there yet: the value comes with what holds it.
+        # Nothing is there yet: the value comes with its holder.
         _apply(draft, parent, [value] if isinstance(key, int) else {key: value})
 
 

@@ -1,4 +1,4 @@
-"""What an audit knows of a fleet, whoever wrote it: node pools, runner classes, controllers, other objects, workflows.
+"""What an audit knows of any fleet: node pools, runner classes, controllers, other objects, workflows.
 
 `Keys` is a value of somebody's file, with its place. It notes what was read, so that an audit can list every other key.
 The readers in `formats` fill the model, and the rules in `rules` ask it. Every entry has the place that it comes from.
@@ -174,8 +174,8 @@ class Pool(Record, kw_only=True):
     """Nodes that a file declares. Their machine is one of `types`, the first that is bought first; empty if the file names none.
 
     `scaler` is what adds nodes: "karpenter", "managed group" (EKS), "group" (an Auto Scaling group or OCI's node pool), "none"
-    for nodes that exist. `maximum` counts nodes, None without a limit; `most_gpus` is a limit of GPUs. `group` tells clusters
-    apart. `capacities` are capacity types in the order of purchase. `startup_taints` go away once a node is ready. `tags` are
+    for nodes that exist. `maximum` counts nodes, None without a limit; `most_gpus` is a limit of GPUs. `group` separates
+    clusters. `capacities` are capacity types in the order of purchase. `startup_taints` go away once a node is ready. `tags` are
     what the autoscaler sees before the first node is there. `allocatable` has what a node of unknown type offers, as quantities.
     `disk` is in GiB, 0 if unknown. `topology` is the policy of kubelet's topology manager, `reservations` are ids of capacity
     reservations. `image` is the node image as the file names it. `repairs`: whether something replaces a node that is sick.
@@ -260,7 +260,7 @@ class RunnerClass(Record, kw_only=True):
     of the runner's pod, `job` that of the pod in which a job of a kubernetes mode runs, as far as the hook template says it;
     `hook_template` is the template's path in the runner, empty if the runner has none. `machines` are the types of runners that
     are machines, `disk` their size in GiB, 0 if unknown. `any_label`: one label of a job is enough (terraform-aws-github-runner
-    without exactMatch). `label_sets`: all labels of a job must be in one of these sets, and the name is no label; labels that
+    without exactMatch). `label_sets`: all labels of a job must be in one of these sets, and the name is not a label; labels that
     begin with `ignores` do not count. Of several classes that serve a job, the one with the least `priority` gets it.
     `needs_container`: it takes no job without `container`. `maximum` is None without a limit. `url` is the address at GitHub.
     `values` are the chart's values, or else what the file says of the class: the edits of a fix are below it, those of the pod

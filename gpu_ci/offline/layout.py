@@ -44,7 +44,7 @@ def one_line(value: str) -> str:
 
 
 def shown_text(value: str) -> str:
-    """A text with � for what is invisible."""
+    """A text with � for invisible characters."""
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in value)
 
 

@@ -138,7 +138,7 @@ def job_of(
     group = runs_on.get("group") or "" if isinstance(runs_on, Mapping) else ""
     labels = runs_on.get("labels") if isinstance(runs_on, Mapping) else runs_on
     texts = [as_text(label) for label in (labels if isinstance(labels, list) else [labels]) if label not in (None, "")]
-    # The number of a run tells RunsOn's machines apart, and says nothing of the machine.
+    # The number of a run distinguishes RunsOn's machines, and says nothing of the machine.
     texts = [_RUN.sub("0", text) if text.startswith("runs-on=") else text for text in texts]
     left = next((text for text in (*texts, str(group)) if is_open(text)), "")
     unresolved = f"only GitHub can evaluate {quoted(left, 200)}; name a set" if left else ""

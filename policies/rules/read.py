@@ -22,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Faults = Iterator[str]
 Found = Iterator[tuple[str, Data]]
-"""Paths, each with what is there."""
+"""Paths, each with its value."""
 Named = Iterator[tuple[str, str]]
 """Paths, or names, each with a text."""
 """Messages of violations."""

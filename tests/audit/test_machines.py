@@ -70,7 +70,7 @@ def test_a_maximum_below_zero_is_none(tmp_path):
         (("gpu", "arm64"), False, True),
         (("arm64",), False, False),
         (("gpu.yaml",), False, False),
-        # The key of a configuration is no label, though it is the class's name.
+        # The key of a configuration is not a label, though it is the class's name.
         (("gpu-name",), False, False),
     ],
 )

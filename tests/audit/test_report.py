@@ -1,4 +1,4 @@
-"""What an audit says of classes and jobs, in every form, and the stack file that `init --from` makes of a fleet."""
+"""What an audit says of classes and jobs, in every form, and the stack file of `init --from`."""
 
 import json
 import re

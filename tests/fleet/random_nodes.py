@@ -65,7 +65,7 @@ def _node(dice: _Dice, name: str, number: int) -> Node:
     taints = dice.sample(_TAINTS, dice.choice((1, 1, 2))) if _some(dice, 0.25, "taint") else []
     # Kubernetes takes a key and an effect once.
     taints = list({(taint.key, taint.effect): taint for taint in taints}.values())
-    # Where room is no theme, nodes are large.
+    # Nodes are large unless room is the theme.
     busy, large = ((0, 0, 1, 1, 2, 3), 1) if dice.theme == "room" else ((1, 2, 3) if dice.theme == "port" else (0, 1, 2, 3), 5)
     pods = tuple(_pod(dice, name, f"runs-{number}-{index}", {}, running=True) for index in range(dice.choice(busy)))
     has = {
@@ -243,7 +243,7 @@ def named(pod: Pod, nodes: tuple[Node, ...], old: str, new: str) -> tuple[Pod, t
 
 
 def node_object(node: Node) -> Object:
-    """A node for the API server: with what is free and what its pods request."""
+    """A node for the API server: with its free resources and the requests of its pods."""
     size = {
         name: _text(name, amount + sum(_asks(pod).get(name, 0) for pod in node.pods))
         for name, amount in (node.free or {}).items()

@@ -148,7 +148,7 @@ PLACES = {
     "gpu_ci/audit/formats/types.py": "the labels that Karpenter puts on its nodes",
     "gpu_ci/audit/homes.py": "what its autoscaler assumes of a group without nodes",
     "gpu_ci/audit/report.py": "how long it supports a Kubernetes minor",
-    "gpu_ci/audit/rules/nodes.py": "what its groups do not tell the autoscaler",
+    "gpu_ci/audit/rules/nodes.py": "what the autoscaler does not know of its groups",
     "gpu_ci/offline/init/imported.py": "if a foreign fleet may become its",
     "gpu_ci/offline/freshen/tasks.py": "what renews its rows",
     "gpu_ci/offline/report.py": "one line for each type of its resources",

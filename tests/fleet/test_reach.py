@@ -328,7 +328,7 @@ def test_the_template_of_an_own_group_on_aws_knows_what_its_tags_say() -> None:
     assert (tagged.labels["gpu"], tagged.taints) == ("t4", (TAINT,))
     assert tagged.free == amounts({"cpu": "4", "memory": "16Gi", GPU: "1", "pods": "110", "ephemeral-storage": "80Gi"})
     managed = template("eks", real, MACHINE, {"gpu": "t4"}, (TAINT,))
-    assert (managed.labels["gpu"], managed.taints) == ("t4", (TAINT,)), "of a managed group the API tells both"
+    assert (managed.labels["gpu"], managed.taints) == ("t4", (TAINT,)), "of a managed group the API has both"
 
 
 def test_the_template_on_oke_has_the_gpu_taint_without_a_value_and_its_disk_by_a_tag() -> None:
@@ -418,7 +418,7 @@ nearest: a10 (p.yaml:3): never scales from zero: real nodes admit the pod, the a
     pytest.param(
         whole_machine,
         """\
-nearest: t4 (eks.tf:7): nodes are added for ever: the autoscaler's template admits the pod, the real node does not
+nearest: t4 (eks.tf:7): nodes are added without end: the autoscaler's template admits the pod, the real node does not
   because it requests 4 cpu, and the node has 3920m free
   because it requests 16Gi memory, and the node has 14670Mi free
   fix: pod: lower cpu of container job from 4 to 3920m

@@ -20,12 +20,7 @@ HOOKS: dict[str, Any] = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".p
 WORKFLOW = "on: push\njobs:\n  test:\n    runs-on: gpu\n    steps: [{run: nvidia-smi}]\n"
 VALUES = "githubConfigUrl: https://github.com/acme\nrunnerScaleSetName: gpus\n"
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: 'a:latest'}]}\n"
-RUN = """
-import json, sys
-sys.argv = json.loads(sys.argv[1])
-from gpu_ci.__main__ import main
-main()
-"""
+RUN = "import json, sys; sys.argv = json.loads(sys.argv[1]); from gpu_ci.__main__ import main; main()"
 
 
 @pytest.fixture(scope="module")

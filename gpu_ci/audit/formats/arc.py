@@ -114,7 +114,7 @@ def finish(seen: Seen) -> None:
     """Make classes and controllers of the releases, each with the values of all its files."""
     used: set[Path] = set()
     found = [*(one for chart in seen.of_kind("Chart") for one in _umbrella(chart, seen)), *seen.releases]
-    # Files of values come last: one that a release names is no set of its own.
+    # Files of values come last: one that a release names is not a set by itself.
     for release in sorted(found, key=lambda one: not (one.version or one.name)):
         if release.at.file.path in used and not (release.version or release.name):
             continue

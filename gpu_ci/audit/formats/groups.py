@@ -54,7 +54,7 @@ def read(keys: Keys, seen: Seen) -> bool:
 
 
 def _terraform(module: Keys, seen: Seen) -> None:
-    """The groups among the resources of a module and of its modules, and the tags that stand apart from their group."""
+    """The groups among the resources of a module and of its modules, and the tags that are resources of their own."""
     module.skip("address")
     tags: dict[str, dict[str, str]] = {}
     for resource in module.items("resources"):

@@ -139,7 +139,7 @@ def _shaped(name: str, asked: Mapping[str, Iterable[str]], at: Keys, values: Key
         name=name,
         values=values,
         by="runs-on",
-        # A name is no label: `finish` adds what jobs write.
+        # A name is not a label: `finish` adds what jobs write.
         label_sets=(frozenset((f"runner={name}",)),),
         runs_containers=True,
         machines=_types(shape) or (name,),

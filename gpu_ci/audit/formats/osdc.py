@@ -169,7 +169,7 @@ def _class(runner: Keys, holding: tuple[_Cluster, ...], machines: list[_Machine]
     offered = {cluster.name for one in listed for cluster in one.clusters}
     serving = tuple(one for one in holding if one.name in offered or not listed)
     of_cluster = {one.name: f"{one.keys.text('arc-runners', 'runner_name_prefix')}{name}" for one in serving}
-    # A prefix tells clusters apart that try changes from those that serve: the shortest name is the class's.
+    # A prefix distinguishes clusters that try changes from those that serve: the shortest name is the class's.
     serving = tuple(sorted(serving, key=lambda one: len(of_cluster[one.name])))
     names = list(dict.fromkeys(of_cluster[one.name] for one in serving)) or [name]
     regions = tuple(dict.fromkeys(one.get("region").text() for one in serving))

@@ -40,7 +40,7 @@ def unreachable(seen: Seen, _: date) -> Iterator[Finding]:
 
 
 def _concerned(one: RunnerClass, found: reach.Reach) -> bool:
-    """Whether the pools are about a class: it asks for a GPU or names a label of theirs. Others may run on nodes of no file."""
+    """Whether the pools are about a class: it asks for a GPU or names one of their labels. Others may run on nodes of no file."""
     labels = {key for verdict in found.verdicts for node in verdict.pool.nodes for key in node.labels}
     return bool(gpus_of(one)) or not labels.isdisjoint(part(one.where, "nodeSelector"))
 
@@ -150,7 +150,7 @@ def shared(seen: Seen, _: date) -> Iterator[Finding]:
 
 
 def overheads(seen: Seen, _: date) -> Iterator[Finding]:
-    """Classes that fit a node alone, and not with what runs beside their jobs: the figures that their project counted."""
+    """Classes that fit a node alone, and not beside the sidecars of their jobs: the figures that their project counted."""
     for one in seen.classes:
         if (found := answer(one, seen)) is None or not found.runs or not one.overheads:
             continue

@@ -196,7 +196,7 @@ class Draft:
             line = f"{self._eol}{' ' * self._column(last.at)}" if self._line(last.at) > holder.start else " "
             self._replace(last.end, last.end, f",{line}{_in_braces(lines)}")
             return
-        # The first key of an item of a list stands behind its dash.
+        # The first key of an item of a list is behind its dash.
         ahead = self.text[self._line(parts[0].at) : parts[0].at]
         column = _indent(ahead) if ahead.strip(" -") else len(ahead)
         if all(part.kind == "flow" and part.parts for part in parts):
