@@ -27,8 +27,8 @@ class Resource:
     """One resource as the program declared it.
 
     `parent`, `dependencies` and `property_dependencies` are URNs; `provider` is "<urn>::<id>" or "". `wire` is the Struct of the
-    inputs, or the answer of `wire.as_sent` for a manifest: do not change it. `read` marks a resource that is looked up, not created.
-    `id` is "" if only the cloud decides it. `aliases` are messages of the SDK, serialized.
+    inputs, or the answer of `wire.as_sent` for a manifest: do not change it. `read` marks a resource that is looked up, and not
+    created. `id` is "" if only the cloud decides it. `aliases` are messages of the SDK, serialized.
     """
 
     urn: str
