@@ -24,7 +24,7 @@ from fleet.loading.project import Project
 from fleet.loading.stackfile import load
 from fleet.prove.placement import PlacementError
 from gpu_ci import cli
-from gpu_ci.offline import data
+from gpu_ci.offline import jsontext
 from gpu_ci.offline.annotations import of_input
 from gpu_ci.offline.base import read_base
 from gpu_ci.offline.judge import configure
@@ -286,7 +286,7 @@ def test_a_plan_that_succeeds_shows_no_credential(tmp_path: Path, monkeypatch: p
 
 
 def test_nothing_of_our_own_stacks_is_taken_for_a_credential(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "masked", lambda value: value)
+    monkeypatch.setattr(jsontext, "masked", lambda value: value)
     for stack in ("staging", "prod", "homelab"):
         status, output = run("plan", stack, "--json")
         assert status == 0

@@ -473,7 +473,7 @@ def test_the_modules_that_the_policy_pack_ships_need_the_standard_library_alone(
     assert run.returncode == 0, run.stderr
     foreign, ours = json.loads(run.stdout)
     assert foreign == ["fleet"]
-    carried = ["credentials", "disks", "hardware", "pricing", "record", "scheduling", "tables"]
+    carried = ["credentials", "disks", "hardware", "manifest", "pricing", "record", "scheduling", "tables"]
     assert ours == ["fleet", "fleet.facts", *(f"fleet.facts.{name}" for name in carried)]
 
 
