@@ -14,6 +14,8 @@ from gpu_ci.audit.model import Pool, RunnerClass, Seen, gpus_of
 from gpu_ci.audit.reading import audit
 from gpu_ci.offline.init.parts import Jobs, Part, fallback
 
+_LONGEST = 24
+"""Characters of a name: those of a node group have the cluster and the zone, too."""
 _MOST_NODES = 4
 """Nodes of a pool that says no maximum."""
 
@@ -44,13 +46,16 @@ class Imported:
         if one.machines:
             pools = self._of(one.name, one.machines, one.capacities, one.maximum)
         if not gpus or not pools:
-            why = "it asks for no GPU" if not gpus else "no pool of the folder with a GPU machine of EC2 runs it"
+            unknown = "no table has its machines" if gpus is None else "it asks for no GPU"
+            why = unknown if not gpus else "no pool of the folder with a GPU machine of EC2 runs it"
             self.left_out.append(f"{one.name or one.place}: {why}")
             return None
-        labels = [label for label in sorted(one.labels) if label.lower() != one.name.lower()]
         asks = Pod("", "", "", one.where, "", 1, False).requests()
         cpus, gib = int(asks.get("cpu", 0)), int(asks.get("memory", 0) / 2**30)
-        return Jobs(self._name(one.name), pools[:2], gpus, f"From {one.place}.", labels, ask=(cpus, gib), most=one.maximum)
+        name = self._name(one.name)
+        # Jobs ask for the name that the class has there.
+        labels = sorted(label for label in {one.name, *one.labels} if re.fullmatch(r"[\w.-]+", label) and label.lower() != name)
+        return Jobs(name, pools[:2], gpus, f"From {one.place}.", labels, ask=(cpus, gib), most=one.maximum)
 
     def _pool(self, pool: Pool) -> tuple[Part, ...]:
         if pool.name not in self._parts:
@@ -72,8 +77,9 @@ class Imported:
 
     def _name(self, text: str) -> str:
         """A name that a stack file may have, and that nothing else has yet."""
-        stem = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[-24:].strip("-") or "gpu"
-        stem = stem if stem[0].isalpha() else f"x{stem}"
+        stem = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+        stem = stem if len(stem) <= _LONGEST else stem[-_LONGEST:].partition("-")[2] or stem[-_LONGEST:]
+        stem = stem if stem[:1].isalpha() else f"x{stem}"
         name = next(name for number in count(1) if (name := stem if number == 1 else f"{stem}-{number}") not in self._names)
         self._names.add(name)
         return name

@@ -32,9 +32,8 @@ def fleet(folder: Path, **files: str) -> Path:
 
 def test_pools_and_classes_become_those_of_the_stack(tmp_path, project):
     project.judged = True
-    release = ONE.replace("runnerScaleSetName: gpu-t4", "runnerScaleSetName: T4 Release\nscaleSetLabels: [nightly]").replace(
-        "maxRunners: 8\n", ""
-    )
+    name = "runnerScaleSetName: A-long-prefix-of-a-cluster-T4_Release\nscaleSetLabels: [nightly]"
+    release = ONE.replace("runnerScaleSetName: gpu-t4", name).replace("maxRunners: 8\n", "")
     status, out = made(fleet(tmp_path, values=ONE, more=release, pool=SPOT), project)
     assert status == 0, out
     document: Any = read_yaml(project.root / "Pulumi.acme.yaml").value
@@ -45,7 +44,10 @@ def test_pools_and_classes_become_those_of_the_stack(tmp_path, project):
     assert (behind["capacity"], behind["role"]) == ("on-demand", "fallback")
     first, second = cluster["runners"].values()
     assert (second["cpu"]["limit"], second["memory"]["limit"], second["scale"]["max"]) == (6, "15Gi", 5)
-    assert (first["pools"], first["labels"]) == (list(cluster["pools"]), ["nightly"])
+    assert list(cluster["runners"]) == ["of-a-cluster-t4-release", "gpu-t4"]
+    kept = ["A-long-prefix-of-a-cluster-T4_Release", "nightly"]
+    assert (first["pools"], first["labels"]) == (list(cluster["pools"]), kept), "jobs go on asking for the old name"
+    assert "labels" not in second
 
 
 @pytest.mark.parametrize(
