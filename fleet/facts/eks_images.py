@@ -37,6 +37,12 @@ def driver_of(release: str) -> str | None:
     return EKS_IMAGES[release].driver if release in EKS_IMAGES else None
 
 
+def driver_of_build(build: str) -> str:
+    """The driver of the images of a build date, if all minors have the same; empty if they do not, and for another text."""
+    drivers = {image.driver for release, image in EKS_IMAGES.items() if build_of(release) == build}
+    return drivers.pop() if len(drivers) == 1 else ""
+
+
 def newest(minor: str, driver_branch: int) -> str | None:
     """The newest known release of a Kubernetes minor whose driver is of that branch (580); None if there is none."""
     of_minor = (image for release, image in EKS_IMAGES.items() if minor_of(release) == minor)

@@ -254,3 +254,17 @@ def test_classes_of_several_sizes_on_one_pool_are_told_what_filling_nodes_saves(
     for name, text in (("values", small), ("big", big)):
         (fleet / f"{name}.yaml").write_text(text.replace("    nodeSelector", "    schedulerName: packs\n    nodeSelector"))
     assert not [line for line in findings(audit(fleet), DAY) if line.rule == "stranded"], "their scheduler may fill nodes"
+
+
+@pytest.mark.parametrize(
+    ("build", "image", "wrong"), [("20251016", "13.0.1", True), ("20251016", "12.8.1", False), ("20260505", "13.0.1", False)]
+)
+def test_a_container_with_a_newer_cuda_than_the_driver_of_the_pool_runs_is_an_error(fleet, build, image, wrong):
+    (fleet / "values.yaml").write_text(VALUES.replace("    nodeSelector", TOLERATES))
+    (fleet / "class.yaml").write_text(
+        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: gpu}\n"
+        f'spec: {{amiSelectorTerms: [{{alias: "al2023@v{build}"}}]}}\n'
+    )
+    (fleet / ".github/workflows/ci.yml").write_text(JOBS.replace("13.0.1", image))
+    told = [line.message for line in findings(audit(fleet), DAY) if line.rule == "job-cuda"]
+    assert [("needs driver branch R580" in text, "570." in text) for text in told] == [(True, True)] * wrong

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from datetime import date, timedelta
+from typing import Any
 
+from fleet.facts.eks_images import driver_of_build
 from fleet.facts.errors import instead
 from fleet.facts.nested import at, items, part, parts, text_at
 from fleet.facts.tables import rows
 from fleet.facts.versions import image_cuda
 from gpu_ci.audit.finding import Edit, Finding, said
 from gpu_ci.audit.formats.arc import CONTAINER_MODES
+from gpu_ci.audit.homes import homes
 from gpu_ci.audit.model import Keys, RunnerClass, Seen, gpus_of
 from gpu_ci.workflows.job import Job
 
@@ -86,9 +89,11 @@ def cuda(seen: Seen, _: date) -> Iterator[Finding]:
         version = image_cuda(job.container.image) if job.container is not None else ""
         least = next((int(row["least_driver"]) for row in rows("cuda.csv") if row["major"] == version.partition(".")[0]), None)
         for one in (one for one in seen.classes if least is not None and gpus_of(one) and one.serves(job.runs_on)):
-            for pool in (pool for pool in seen.pools if pool.driver and pool.group in ("", one.cluster)):
-                if int(pool.driver.partition(".")[0]) < (least or 0):
-                    yield said("job-cuda.driver", job.place, job.name, cuda=version, least=least, pool=pool, set=one)
+            for pool in (home.pool for home in homes(one, seen)):
+                driver = pool.driver or driver_of_build(pool.image.rpartition("@v")[2])
+                if driver and int(driver.partition(".")[0]) < (least or 0):
+                    facts: dict[str, Any] = {"cuda": version, "least": least, "driver": driver}
+                    yield said("job-cuda.driver", job.place, job.name, pool=pool, set=one, **facts)
 
 
 def _at(job: Job, key: str, value: object) -> tuple[Edit, ...]:
