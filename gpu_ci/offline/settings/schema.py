@@ -250,6 +250,8 @@ def _default(field: FieldInfo, duration: bool) -> Any:
 def stack_schema() -> dict[str, Any]:
     """The schema."""
     schema = StackFile.model_json_schema(schema_generator=_Schema)
+    # Models are built with their first use, so their order is that of the process.
+    schema["$defs"] = dict(sorted(schema["$defs"].items()))
     return {"$schema": GenerateJsonSchema.schema_dialect, "title": "Stack file of gpu-ci", **schema}
 
 
