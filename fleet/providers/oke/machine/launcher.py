@@ -215,7 +215,8 @@ class Console:
     @property
     def status(self) -> str | None:
         """The last status line. An earlier one could only come from an earlier boot."""
-        return found[-1] if (found := [match.group() for match in STATUS.finditer(self.text)]) else None
+        found = [match.group() for match in STATUS.finditer(self.text)]
+        return found[-1] if found else None
 
     @property
     def steps(self) -> list[str]:
@@ -235,7 +236,8 @@ class Console:
 
 def told(error: BaseException) -> str:
     """An error of the SDK in one line. The error's own text has many lines of advice."""
-    if (status := getattr(error, "status", None)) is None:
+    status = getattr(error, "status", None)
+    if status is None:
         return f"{type(error).__name__}: {error}"
     return f"{status} {getattr(error, 'code', '')}: {getattr(error, 'message', '')}"
 
@@ -402,7 +404,8 @@ class Machines(ABC):
         A sweep of a launcher reads no console of a running machine. Otherwise all launchers of a set would read each of them
         again and again.
         """
-        if (now := self.clock.now()) >= self._next_sweep:
+        now = self.clock.now()
+        if now >= self._next_sweep:
             self._next_sweep = now + SWEEP_EVERY
             self._sweep(consoles=0)
 
@@ -455,8 +458,9 @@ class Machines(ABC):
         console = self.console(machine) if now < until else None
         if console is None or not self._late(machine, console):
             return False
-        shown = f"its console shows {told_steps(console)}"
-        return self._swept(machine, f"has not begun its job in time, and no launcher removed it: {shown}")
+        return self._swept(
+            machine, f"has not begun its job in time, and no launcher removed it: its console shows {told_steps(console)}"
+        )
 
     def _read_running(self, machine: Machine) -> None:
         """Read the console of a machine that OCI does not show as stopped.
@@ -465,7 +469,8 @@ class Machines(ABC):
         is shown as STOPPED. Oracle bills the machine until it is terminated. Without its launcher it would stay for its whole
         lifetime.
         """
-        if (console := self.console(machine)) is None:
+        console = self.console(machine)
+        if console is None:
             return
         if console.status is not None:
             self.log(f"{machine.id} is {machine.state}, and its console says {console.status}")
@@ -522,7 +527,8 @@ class PerJob(Machines):
         """Launch a machine in the first place that has one. A second call continues with the next place."""
         for shape, place, domain in self._untried:
             self.clock.wait(0)
-            if (machine := self._launch(shape, place, domain)) is not None:
+            machine = self._launch(shape, place, domain)
+            if machine is not None:
                 return machine
         raise Failed("no capacity for any shape in any place")
 
@@ -538,8 +544,10 @@ class PerJob(Machines):
                     return None
                 if not is_passing(error):
                     raise Failed(f"{where}: {told(error)}") from None
-                if (wait := next(waits, None)) is None:
-                    if (found := self.after_unknown(error)) is None:
+                wait = next(waits, None)
+                if wait is None:
+                    found = self.after_unknown(error)
+                    if found is None:
                         raise Failed(told(error)) from None
                     return found
                 self.log(f"{where}: tried again in a moment: {told(error)}")
@@ -614,7 +622,8 @@ class Standing(Machines):
         listed = list(self.pages(members, self.config["compartment"], self.config["pool"]))
         self.chance.shuffle(listed)
         for member in listed:
-            if (state := str(member.state).upper()) not in without:
+            state = str(member.state).upper()
+            if state not in without:
                 known = self._taken.get(member.id) if state == "RUNNING" else None
                 machine = known or self._read_member(member.id)
                 if machine is not None:
@@ -634,7 +643,8 @@ class Standing(Machines):
 
     def since(self, machine: Machine) -> float | None:
         """When it got its job. The lifetime of a machine that waits for a job has not begun."""
-        return float(claimed) if (claimed := machine.tags.get(CLAIMED_TAG, "")).isdigit() else None
+        claimed = machine.tags.get(CLAIMED_TAG, "")
+        return float(claimed) if claimed.isdigit() else None
 
     def due(self, machine: Machine) -> float | None:
         """CLAIM_DEADLINE after its claim, but not before BOOT_DEADLINE after its launch: it may still boot when it is claimed."""
@@ -651,7 +661,8 @@ class Standing(Machines):
                         self.log(f"claimed {machine.id}")
                         return self.read(machine.region, machine.id)
             except self.cloud.errors as error:
-                if (found := self.after_unknown(error)) is not None:
+                found = self.after_unknown(error)
+                if found is not None:
                     return found
             self.sweep()
             self.rest()
@@ -736,9 +747,11 @@ class Watch:
             if self._read():
                 if self.state == "STOPPED":
                     return self._last_words()
-                if (now := machines.clock.now()) >= next_look:
+                now = machines.clock.now()
+                if now >= next_look:
                     next_look = now + CONSOLE_EVERY
-                    if (status := self._look()) is not None:
+                    status = self._look()
+                    if status is not None:
                         return status
                 since = machines.since(self.machine)
                 if since is not None and now - since > machines.config["lifetime"]:
@@ -770,14 +783,16 @@ class Watch:
 
     def _last_words(self) -> str | None:
         """The status of a machine that is off, or None if its console shows none."""
-        if (console := self.machines.console(self.machine)) is not None and console.status is None:
+        console = self.machines.console(self.machine)
+        if console is not None and console.status is None:
             self.machines.log(f"{self.machine.id}: its console shows {told_steps(console)}")
         return console.status if console is not None else None
 
     def _look(self) -> str | None:
         """The status of a machine that seems to run. Raises Failed if its job should have begun and has not."""
         machines = self.machines
-        if (console := machines.console(self.machine)) is not None:
+        console = machines.console(self.machine)
+        if console is not None:
             self.working = self.working or "job" in console.steps
             if console.status is not None:
                 return console.status
